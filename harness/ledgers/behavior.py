@@ -1,0 +1,141 @@
+"""The ledger of a behaviour run (R04 5): a row for each cell and each edge, in the protocol's order.
+
+A function of the protocol and run.json alone, so it can be made again byte for byte. It takes only a run that is
+exactly its grid: a missing, doubled or foreign unit is a JournalError, never a smaller denominator. It doesn't judge
+whether the evidence agrees with itself (gates do), and it knows gold numbers only from the run.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from harness.canon import digest, unescaped
+from harness.compare import TODO, cells_by_condition, unit_edges
+from harness.errors import JournalError, ProtocolError
+from harness.evaluate.number import NUMBER_R04, last_number_r04, plain_number
+from harness.evaluate.syntax import syntax_r04
+from harness.ledgers.plan import units_in_order
+from harness.records.ledger import (
+    CellRow,
+    GoldAbsent,
+    GoldCompared,
+    LastNumber,
+    Ledger,
+    NotObserved,
+    NumberFound,
+    NumberObservation,
+    SyntaxObservation,
+)
+from harness.records.protocol import Domain, Protocol
+from harness.records.run import CellRecord, Run, UnitEvidence
+
+NO_NUMBERS = NotObserved(reason="the domain registers no gold answer")
+NO_CODE = NotObserved(reason="the domain registers no entry point")
+
+
+def ledger(protocol: Protocol, run: Run) -> Ledger:
+    """Rows of a run; JournalError where the run isn't exactly a grid of this protocol."""
+    units = units_in_order(protocol, run)
+    return Ledger(
+        schema=1,
+        protocol=run.protocol,
+        registered_id=run.registered_id,
+        protocol_digest=run.protocol_digest,
+        run_sha256=digest(run),
+        result_name=run.result_name,
+        grid=run.grid,
+        port=run.port,
+        domains=tuple(domain.name for domain in protocol.domains if domain.name in run.domains),
+        evaluators=protocol.evaluators,
+        cells=tuple(
+            _cell_row(protocol, domain, unit, cell=cell, gold=run.gold)
+            for domain, unit in units
+            for cell in cells_by_condition(protocol, unit).values()
+        ),
+        edges=tuple(row for _, unit in units for row in unit_edges(protocol, unit)),
+    )
+
+
+def observed_in(domain: Domain) -> frozenset[Literal["number", "syntax"]]:
+    """Which evaluators a domain has: its gold fields say so, its name decides nothing.
+
+    An `answer` is what a number is compared with; an `entry_point` means that the task asks for a Python function.
+    """
+    observed: set[Literal["number", "syntax"]] = set()
+    if "answer" in domain.gold:
+        observed.add("number")
+    if "entry_point" in domain.gold:
+        observed.add("syntax")
+    return frozenset(observed)
+
+
+def observed_text(protocol: Protocol, cell: CellRecord, *, where: str) -> str:
+    """A cell's text as evaluators read it: without the EOS token's own text at its end, everything else kept.
+
+    Recorded text keeps special tokens; with its EOS no whole text could parse as Python. JournalError where a cell that
+    ended by EOS doesn't end in that text, or where the recorded text isn't an escaped one.
+    """
+    try:
+        text = unescaped(cell.text_escaped)
+    except UnicodeError as error:
+        raise JournalError(f"{where}: text_escaped", expected="escaped text", found=str(error), todo=TODO) from error
+    if not cell.eos:
+        return text
+    eos = eos_text(protocol)
+    if not text.endswith(eos):
+        raise JournalError(f"{where}: text_escaped", expected=f"an end of {eos!r}", found=f"{text[-20:]!r}", todo=TODO)
+    return text.removesuffix(eos)
+
+
+def eos_text(protocol: Protocol) -> str:
+    """The EOS token's text, which the protocol registers as its boundary `eos`."""
+    for boundary in protocol.boundaries:
+        if boundary.name == "eos":
+            return boundary.token
+    names = [boundary.name for boundary in protocol.boundaries]
+    where, todo = f"protocol {protocol.id}: boundaries", "Register the official boundary."
+    raise ProtocolError(where, expected="one named eos", found=str(names), todo=todo)
+
+
+def _cell_row(
+    protocol: Protocol, domain: Domain, unit: UnitEvidence, *, cell: CellRecord, gold: Mapping[str, str]
+) -> CellRow:
+    observed = observed_in(domain)
+    text = observed_text(protocol, cell, where=f"cell {unit.source_id}, {unit.replicate}, {cell.condition}")
+    return CellRow(
+        domain=unit.domain,
+        index=unit.index,
+        source_id=unit.source_id,
+        replicate=unit.replicate,
+        condition=cell.condition,
+        generated_sha256=cell.generated_sha256,
+        natural_eos=cell.eos,
+        truncated=cell.truncated,
+        length=cell.length,
+        number=_number(protocol, text, gold=gold, source_id=unit.source_id) if "number" in observed else NO_NUMBERS,
+        syntax=_syntax(protocol, text) if "syntax" in observed else NO_CODE,
+    )
+
+
+def _number(protocol: Protocol, text: str, *, gold: Mapping[str, str], source_id: str) -> NumberObservation:
+    last = _last_number(protocol, text)
+    if source_id not in gold:
+        return NumberObservation(last_number=last, comparison=GoldAbsent())
+    if NUMBER_R04.fullmatch(gold[source_id]) is None:
+        where = f"run record: gold of {source_id}"
+        raise JournalError(where, expected="one number", found=repr(gold[source_id]), todo=TODO)
+    plain = plain_number(gold[source_id])
+    matches = isinstance(last, NumberFound) and last.value == plain
+    return NumberObservation(last_number=last, comparison=GoldCompared(gold=plain, last_number_match=matches))
+
+
+# An evaluator that a protocol names and these don't know is a type error here, never another version's reading.
+def _last_number(protocol: Protocol, text: str) -> LastNumber:
+    match protocol.evaluators.number:
+        case "number-r04":
+            return last_number_r04(text)
+
+
+def _syntax(protocol: Protocol, text: str) -> SyntaxObservation:
+    match protocol.evaluators.syntax:
+        case "ast-r04":
+            return syntax_r04(text)

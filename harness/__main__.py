@@ -1,0 +1,24 @@
+"""`python -m harness VERB`."""
+
+import typer
+
+from harness.cli import inputs
+from harness.cli.freeze import freeze
+from harness.cli.generate import generate
+from harness.cli.profile import app as profile_app
+from harness.cli.prompts import prompts
+from harness.cli.snapshots import app as snapshots_app
+
+app = typer.Typer(
+    help="Verification harness for preregistered LLM experiments.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+app.add_typer(inputs.app, name="inputs")
+app.add_typer(profile_app, name="profile")
+app.add_typer(snapshots_app, name="snapshots")
+app.command()(prompts)
+app.command()(freeze)
+app.command(hidden=True)(generate)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m harness")

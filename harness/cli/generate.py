@@ -1,0 +1,47 @@
+"""`generate FOLDER`: a child's whole work, as request.json in that folder says. Started by the harness, not by hand."""
+
+import time
+from pathlib import Path
+
+from harness.cli.errors import errors_to_stderr
+from harness.errors import SessionError
+from harness.journal.folder import RunFolder
+from harness.protocols.load import load_protocol
+from harness.run.child import read_child_request
+from harness.run.guard import forbid_reading
+from harness.run.start import generate_run
+
+WAIT_S = 600.0
+POLL_S = 0.05
+
+
+def generate(folder: Path) -> None:
+    """Generate a requested grid in this fresh process, unable to read the run it must reproduce."""
+    with errors_to_stderr():
+        call = read_child_request(folder / "request.json")
+        forbid_reading(tuple(Path(one) for one in call.forbidden))
+        meeting = Meeting(folder, call.workers)
+        generate_run(load_protocol(call.request.protocol), call.request, RunFolder(folder), ready=meeting.wait)
+
+
+class Meeting:
+    """Processes of one folder wait until each has loaded its model, so that each makes units."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._folder = folder / "ready"
+        self._workers = workers
+
+    def wait(self, load_id: str) -> None:
+        """Say that this process is ready and wait for the others; SessionError after ten minutes."""
+        self._folder.mkdir(exist_ok=True)
+        (self._folder / load_id).touch()
+        until = time.monotonic() + WAIT_S
+        while (ready := len(list(self._folder.iterdir()))) < self._workers:
+            if time.monotonic() > until:
+                raise SessionError(
+                    str(self._folder),
+                    expected=f"{self._workers} processes",
+                    found=f"{ready}",
+                    todo="See child-*.log beside it.",
+                )
+            time.sleep(POLL_S)

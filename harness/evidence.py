@@ -1,0 +1,144 @@
+"""What checks read: a run, a pair of runs, a smoke record, each loaded from files alone.
+
+A part that can't be read is kept as the error that says why, so that every row that needs it fails with that reason.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from harness.canon import sha256_hex
+from harness.errors import HarnessError
+from harness.files import read_bytes
+from harness.journal.assemble import read_environment, read_placement, read_run, read_spec, units_by_key
+from harness.journal.folder import RunFolder, failures, journals, read_journal, read_record
+from harness.protocols.grids import RowKey, UnitKey
+from harness.protocols.load import LoadedProtocol
+from harness.records.ledger import Ledger
+from harness.records.protocol import PairRule, Variant
+from harness.records.run import (
+    CellRecord,
+    Environment,
+    Failure,
+    PlacementFacts,
+    ProcessIdentity,
+    Run,
+    RunSpec,
+    UnitEvidence,
+)
+
+Differences = tuple[str, ...]
+Check = Callable[[Any, RowKey], Differences]
+
+
+def differs(where: str, expected: object, found: object) -> str:
+    """One difference as an ASCII line."""
+    line = f"{where}: expected {expected}, found {found}"
+    return line.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def cell_name(row: RowKey) -> str:
+    """Source and condition (or edge) of a row, for messages."""
+    if row.unit is None:
+        return row.item
+    return " ".join(part for part in (row.variant, row.unit.source_id, row.unit.replicate, row.item) if part)
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """One run folder. Properties raise the HarnessError that says why a part can't be had; `stopped` is
+    what ended generation, if anything did.
+    """
+
+    loaded: LoadedProtocol
+    folder: RunFolder
+    stopped: HarnessError | None = None
+
+    @cached_property
+    def spec(self) -> RunSpec:
+        """What was asked for."""
+        return read_spec(self.folder)
+
+    @cached_property
+    def environment(self) -> Environment:
+        """Where it ran."""
+        return read_environment(self.folder)
+
+    @cached_property
+    def placement(self) -> PlacementFacts:
+        """Where the parameters were."""
+        return read_placement(self.folder)
+
+    @cached_property
+    def run(self) -> Run:
+        """The assembled run; where generation was stopped, what stopped it."""
+        if self.stopped is not None:
+            raise self.stopped
+        return read_run(self.folder)
+
+    @cached_property
+    def run_sha256(self) -> str:
+        """The run's name: SHA-256 of the bytes of run.json."""
+        return sha256_hex(read_bytes(self.folder.file("run.json"), what="assembled run"))
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger as it lies on disk."""
+        return read_record(self.folder.file("ledger.json"), Ledger, what="ledger")
+
+    @cached_property
+    def failures(self) -> tuple[Failure, ...]:
+        """Units that didn't return."""
+        return failures(self.folder)
+
+    @cached_property
+    def keys(self) -> tuple[UnitKey, ...]:
+        """The units that the run must have."""
+        return self.loaded.units(self.spec.grid, self.spec.domains)
+
+    @cached_property
+    def units(self) -> dict[tuple[str, str], UnitEvidence]:
+        """Units by source ID and replicate."""
+        return units_by_key(self.run.units)
+
+    @cached_property
+    def processes(self) -> tuple[ProcessIdentity, ...]:
+        """Who made the units, one entry a unit."""
+        return tuple(read_journal(path).observation.process for path in journals(self.folder))
+
+    def unit(self, row: RowKey) -> UnitEvidence:
+        """The row's unit. A run that lacks one doesn't assemble, so it fails before this."""
+        if row.unit is None:
+            raise RuntimeError(f"row {row} has no unit")
+        return self.units[row.unit.source_id, row.unit.replicate]
+
+    def cell(self, row: RowKey) -> CellRecord:
+        """The row's cell, by its condition."""
+        return next(cell for cell in self.unit(row).cells if cell.condition == row.item)
+
+
+@dataclass(frozen=True)
+class PairEvidence:
+    """Two runs that were made apart, over the cells of `rule.grid`. `pids`: the children that the parent started."""
+
+    first: RunEvidence
+    second: RunEvidence
+    rule: PairRule
+    pids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class VariantEvidence:
+    """The run and its determinism variants, by variant ID."""
+
+    pairs: dict[str, PairEvidence]
+    variants: dict[str, Variant]
+
+
+def guarded(check: Check, evidence: Any, row: RowKey) -> Differences:
+    """A check's differences; evidence that can't be read is a difference of every row that needs it."""
+    try:
+        return check(evidence, row)
+    except HarnessError as error:
+        return (f"{cell_name(row)}: {error}",)

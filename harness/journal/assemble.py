@@ -1,0 +1,127 @@
+"""Assembling run.json: exactly the grid's units, each verified against what the run is, in the grid's order.
+
+A pure function of the folder's records; two runs that made the same evidence give the same bytes.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from harness.canon import digest
+from harness.errors import JournalError
+from harness.journal.folder import TODO, RunFolder, journals, read_journal, read_record
+from harness.protocols.grids import UnitKey
+from harness.protocols.load import LoadedProtocol
+from harness.records.run import Environment, Journal, PlacementFacts, Run, RunSpec, UnitEvidence
+
+
+def read_spec(folder: RunFolder) -> RunSpec:
+    """What the run was asked for."""
+    return read_record(folder.file("spec.json"), RunSpec, what="run request")
+
+
+def read_environment(folder: RunFolder) -> Environment:
+    """The environment that the run was made in."""
+    return read_record(folder.file("environment.json"), Environment, what="environment record")
+
+
+def read_placement(folder: RunFolder) -> PlacementFacts:
+    """Where the parameters were."""
+    return read_record(folder.file("placement.json"), PlacementFacts, what="placement record")
+
+
+def read_units(folder: RunFolder, loaded: LoadedProtocol) -> dict[UnitKey, Journal]:
+    """Every journal of the run by identity, verified; a stranger, a missing or a foreign unit is a JournalError."""
+    spec = read_spec(folder)
+    keys = loaded.units(spec.grid, spec.domains)
+    expected = {folder.journal(key): key for key in keys}
+    found = set(journals(folder))
+    _require_exact(folder, set(expected), found)
+    return {key: verified_journal(folder, key, loaded, spec) for key in keys}
+
+
+def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, spec: RunSpec) -> Journal:
+    """One journal, checked against protocol, environment, placement, grid, source and conditions."""
+    journal = read_journal(folder.journal(key))
+    evidence = journal.evidence
+    wanted = {
+        "protocol_digest": spec.protocol_digest,
+        "environment_sha256": digest(read_environment(folder)),
+        "placement_sha256": digest(read_placement(folder)),
+        "grid": spec.grid,
+        "domain": key.domain,
+        "index": key.index,
+        "source_id": key.source_id,
+        "replicate": key.replicate,
+        "source_text_sha256": loaded.source(key.source_id).text_sha256,
+        "max_new_tokens": loaded.protocol.grids[spec.grid].max_new_tokens,
+    }
+    for name, value in wanted.items():
+        if getattr(evidence, name) != value:
+            raise JournalError(
+                f"{folder.journal(key)}: {name}", expected=str(value), found=str(getattr(evidence, name)), todo=TODO
+            )
+    conditions = [condition.id for condition in loaded.protocol.conditions]
+    rows = [cell.condition for cell in evidence.cells]
+    if rows != conditions:
+        raise JournalError(f"{folder.journal(key)}: rows", expected=str(conditions), found=str(rows), todo=TODO)
+    return journal
+
+
+def read_gold(folder: RunFolder) -> dict[str, str]:
+    """gold.json: final numbers by source ID, as evaluators read them from the registered inputs."""
+    return read_record(folder.file("gold.json"), dict[str, str], what="gold numbers")
+
+
+def assemble(folder: RunFolder, loaded: LoadedProtocol) -> Run:
+    """The run's record from its journals."""
+    spec = read_spec(folder)
+    units = read_units(folder, loaded)
+    return Run(
+        schema=1,
+        protocol=loaded.protocol.id,
+        registered_id=loaded.protocol.registered_id,
+        protocol_digest=spec.protocol_digest,
+        result_name=loaded.protocol.result_name + (" (port)" if spec.port else ""),
+        grid=spec.grid,
+        port=spec.port,
+        deviations=spec.deviations,
+        domains=spec.domains,
+        environment_sha256=digest(read_environment(folder)),
+        placement=read_placement(folder),
+        gold=read_gold(folder),
+        units=tuple(journal.evidence for journal in units.values()),
+    )
+
+
+def read_run(folder: RunFolder) -> Run:
+    """run.json as it was assembled."""
+    return read_record(folder.file("run.json"), Run, what="assembled run")
+
+
+def units_by_key(units: Iterable[UnitEvidence]) -> dict[tuple[str, str], UnitEvidence]:
+    """Units by (source ID, replicate); a unit that occurs twice is a JournalError."""
+    result: dict[tuple[str, str], UnitEvidence] = {}
+    for unit in units:
+        identity = (unit.source_id, unit.replicate)
+        if identity in result:
+            raise JournalError(f"unit {identity}", expected="once", found="twice", todo=TODO)
+        result[identity] = unit
+    return result
+
+
+def without_runs_own(unit: UnitEvidence) -> UnitEvidence:
+    """A unit without the digests of where it was made: what two environments or placements must share."""
+    return msgspec.structs.replace(unit, environment_sha256="", placement_sha256="")
+
+
+def _require_exact(folder: RunFolder, expected: set[Path], found: set[Path]) -> None:
+    missing, strangers = sorted(map(str, expected - found)), sorted(map(str, found - expected))
+    if missing or strangers:
+        raise JournalError(
+            str(folder.path),
+            expected=f"the journals of {len(expected)} units",
+            found=f"{len(found)}: missing {missing or 'none'}, not of this grid {strangers or 'none'}",
+            todo="Resume the run where the protocol allows it, or start a new one.",
+        )

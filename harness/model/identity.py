@@ -1,0 +1,121 @@
+"""The checkpoint's identity, checked before any of it is loaded: names, digests, shape, special IDs. No torch here.
+
+R04 6.1: four shards, tokenizer and model code are fixed by digest. A file whose digest is owed stops a formal run;
+under a port the digests found are recorded as deviations.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.errors import ModelError
+from harness.files import file_sha256, read_bytes
+from harness.records.base import Frozen
+from harness.records.profile import Profile, ProfileFile
+from harness.records.run import Deviation
+
+TOKENIZER_ROLES = ("tokenizer", "tokenizer_config")
+FORBIDDEN = (".bin", ".pt", ".pth", ".ckpt", ".gguf")
+
+
+def checkpoint_digests(
+    profile: Profile, checkpoint: Path, note: Callable[[str], None] = lambda _: None
+) -> dict[str, str]:
+    """SHA-256 of every file that the profile names; ModelError for a missing one."""
+    found = {}
+    for file in profile.files:
+        note(file.name)
+        found[file.name] = file_sha256(checkpoint / file.name, what=f"checkpoint file of {profile.id}")
+    return found
+
+
+def file_deviations(profile: Profile, found: dict[str, str]) -> tuple[Deviation, ...]:
+    """Files whose digest isn't the registered one, or is owed."""
+    return tuple(
+        Deviation(field=f"checkpoint.{file.name}", registered=registered_digest(file), actual=found[file.name])
+        for file in profile.files
+        if registered_digest(file) != found[file.name]
+    )
+
+
+def registered_digest(file: ProfileFile) -> str:
+    """The pin of a file, or the word unfrozen with its reason."""
+    return file.digest.sha256 if isinstance(file.digest, Frozen) else f"unfrozen ({file.digest.reason})"
+
+
+def require_registered(profile: Profile, found: dict[str, str], *, port: bool) -> tuple[Deviation, ...]:
+    """Deviations of a port; for anything else, and for a tokenizer even in a port, a ModelError."""
+    deviations = file_deviations(profile, found)
+    for deviation in deviations:
+        name = deviation.field.removeprefix("checkpoint.")
+        role = next(file.role for file in profile.files if file.name == name)
+        if not port or role in TOKENIZER_ROLES:
+            raise ModelError(
+                f"checkpoint file {name} of {profile.id}",
+                expected=deviation.registered,
+                found=deviation.actual,
+                todo="Use the registered checkpoint. Other weights run under --port; another tokenizer can't.",
+            )
+    return deviations
+
+
+def check_shape(profile: Profile, checkpoint: Path) -> None:
+    """The config's counts are the profile's; safetensors weights only; no quantisation."""
+    config = _json(checkpoint / "config.json")
+    shape = profile.shape
+    wanted = {
+        "model_type": shape.model_type,
+        "num_hidden_layers": shape.layers,
+        "first_k_dense_replace": shape.dense_layers,
+        "n_routed_experts": shape.routed_experts,
+        "num_experts_per_tok": shape.experts_per_token,
+        "hidden_size": shape.hidden_size,
+        "vocab_size": shape.vocabulary_columns,
+    }
+    for name, value in wanted.items():
+        if config.get(name) != value:
+            raise ModelError(
+                f"{checkpoint / 'config.json'}: {name}",
+                expected=str(value),
+                found=str(config.get(name, "no such field")),
+                todo="Another shape is another profile under another name.",
+            )
+    if "quantization_config" in config and not profile.quantised:
+        raise ModelError(
+            f"{checkpoint / 'config.json'}: quantization_config",
+            expected="no quantisation",
+            found="a quantised model",
+            todo="A quantised model is another profile under another name.",
+        )
+    strangers = sorted(path.name for path in checkpoint.iterdir() if path.suffix in FORBIDDEN)
+    if strangers:
+        raise ModelError(
+            str(checkpoint), expected="safetensors weights only", found=", ".join(strangers), todo="Remove them."
+        )
+
+
+def check_special_ids(profile: Profile, checkpoint: Path) -> None:
+    """generation_config.json and config.json name the profile's BOS and EOS."""
+    ids = profile.special_ids
+    for name in ("generation_config.json", "config.json"):
+        content = _json(checkpoint / name)
+        for field, value in (("bos_token_id", ids.bos), ("eos_token_id", ids.eos)):
+            if content.get(field) != value:
+                raise ModelError(
+                    f"{checkpoint / name}: {field}",
+                    expected=str(value),
+                    found=str(content.get(field, "no such field")),
+                    todo="This isn't the registered model.",
+                )
+
+
+def _json(path: Path) -> dict[str, object]:
+    try:
+        content = json.loads(read_bytes(path, what="checkpoint file"))
+    except ValueError as error:
+        raise ModelError(str(path), expected="JSON", found=str(error), todo="Fetch the file again.") from error
+    if not isinstance(content, dict):
+        raise ModelError(
+            str(path), expected="a JSON object", found=type(content).__name__, todo="Fetch the file again."
+        )
+    return content

@@ -1,0 +1,151 @@
+"""Loading a checkpoint under a registered placement. Knows no prompt and no protocol beyond execution and placement.
+
+safetensors only, files of this disk only; remote code only where every code file's digest is registered.
+"""
+
+import gc
+import logging
+import tempfile
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from harness.errors import ModelError, PlacementError
+from harness.model.process import apply_settings, now_us, process_identity
+from harness.records.base import Frozen
+from harness.records.profile import Profile
+from harness.records.protocol import Execution, Placement
+from harness.records.run import ProcessIdentity
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(slots=True)
+class LoadedModel:
+    """A loaded model, and who loaded it. `close` releases it; a closed model can't be used."""
+
+    model: Any
+    device: torch.device
+    placement: Placement
+    execution: Execution
+    process: ProcessIdentity
+    load_ns: int
+    _offload: tempfile.TemporaryDirectory[str] | None = field(default=None)
+
+    def close(self) -> None:
+        """Release the weights before anything else loads a model."""
+        self.model = None
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        if self._offload is not None:
+            self._offload.cleanup()
+
+
+def load_model(profile: Profile, execution: Execution, placement: Placement, checkpoint: Path) -> LoadedModel:
+    """Load under the placement; ModelError where software, device or checkpoint can't do it."""
+    apply_settings(execution)
+    device = _device(execution)
+    offload = tempfile.TemporaryDirectory(prefix="pregate-offload-") if placement.offload_device == "disk" else None
+    started = time.perf_counter_ns()
+    arguments = _load_arguments(profile, execution)
+    arguments |= _placement_arguments(placement, device, offload.name if offload else None)
+    _quiet_libraries()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the libraries' deprecations aren't this run's business
+        try:
+            model = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, **arguments)
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            raise ModelError(
+                str(checkpoint),
+                expected=f"a loadable {profile.id}",
+                found=f"{type(error).__name__}: {error}",
+                todo="Check transformers' version and the checkpoint.",
+            ) from error
+    _pin_experts(model, execution)
+    model.eval()
+    load_ns = time.perf_counter_ns() - started
+    return LoadedModel(model, device, placement, execution, process_identity(now_us()), load_ns, offload)
+
+
+def _device(execution: Execution) -> torch.device:
+    if execution.device == "cuda" and not torch.cuda.is_available():
+        raise ModelError(
+            "device", expected="a CUDA device", found="none", todo="Run on a machine with the registered GPU."
+        )
+    return torch.device("cuda:0" if execution.device == "cuda" else "cpu")
+
+
+def _load_arguments(profile: Profile, execution: Execution) -> dict[str, Any]:
+    dtype_name = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
+    return {
+        dtype_name: DTYPES[execution.dtype],
+        "attn_implementation": execution.attention,
+        "use_safetensors": True,
+        "local_files_only": True,
+        "trust_remote_code": uses_remote_code(profile, execution),
+    }
+
+
+def uses_remote_code(profile: Profile, execution: Execution) -> bool:
+    """Remote code is loaded only where it is registered and each of its files has a frozen digest."""
+    code = [file for file in profile.files if file.role == "code"]
+    return execution.experts == "remote_code" and bool(code) and all(isinstance(file.digest, Frozen) for file in code)
+
+
+def _placement_arguments(placement: Placement, device: torch.device, folder: str | None) -> dict[str, Any]:
+    if placement.device_map == "single":
+        return {"device_map": {"": str(device)}} if device.type == "cuda" else {}
+    if placement.device_map == "auto":
+        budgets: dict[int | str, str] = {"cpu": placement.cpu_memory}
+        if placement.gpu_memory != "none":
+            budgets[0] = placement.gpu_memory
+        return {"device_map": "auto", "max_memory": budgets, **({"offload_folder": folder} if folder else {})}
+    resident = dict.fromkeys(placement.resident, str(device))
+    away = dict.fromkeys(placement.offloaded, placement.offload_device)
+    return {"device_map": resident | away, **({"offload_folder": folder} if folder else {})}
+
+
+def _pin_experts(model: Any, execution: Execution) -> None:
+    if execution.experts == "remote_code":
+        return
+    if not hasattr(model, "set_experts_implementation"):
+        raise ModelError(
+            "experts",
+            expected=f"experts implementation {execution.experts!r}",
+            found=f"transformers {transformers.__version__}",
+            todo="Install a transformers that can pin the experts implementation.",
+        )
+    model.set_experts_implementation(execution.experts)
+
+
+def _quiet_libraries() -> None:
+    logging.getLogger("accelerate").setLevel(logging.ERROR)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+
+def require_map(placement: Placement, device_map: dict[str, str]) -> None:
+    """The dispatched map has exactly the registered modules resident and offloaded (PlacementError expected/found)."""
+    if placement.device_map == "single":
+        return
+    away = {
+        name
+        for name, device in device_map.items()
+        if device == placement.offload_device and name in placement.offloaded
+    }
+    offloaded = {
+        name for name, device in device_map.items() if device in ("disk", "cpu") and device == placement.offload_device
+    }
+    if away != set(placement.offloaded) or (placement.offload_device != "cpu" and offloaded != away):
+        raise PlacementError(
+            f"placement {placement.id}",
+            expected=f"offloaded {sorted(placement.offloaded)}",
+            found=f"{sorted(offloaded)}",
+            todo="The budgets don't give the registered map here: register this map, or run as a port.",
+        )

@@ -1,0 +1,32 @@
+"""Hashes of every global generator's state: Python, NumPy, torch CPU, torch CUDA. Reading a state changes none."""
+
+import random
+
+import numpy as np
+import torch
+
+from harness.canon import sha256_hex
+from harness.records.run import NoDevice, RngStates, StateHash
+
+
+def rng_states() -> RngStates:
+    """The four states now. On a machine without CUDA the CUDA state is a typed `no_device`."""
+    return RngStates(
+        python=StateHash(sha256=sha256_hex(repr(random.getstate()).encode())),
+        numpy=StateHash(sha256=_numpy_state()),
+        torch_cpu=StateHash(sha256=sha256_hex(torch.get_rng_state().numpy().tobytes())),
+        torch_cuda=_cuda_state(),
+    )
+
+
+def _numpy_state() -> str:
+    name, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    little_endian = np.ascontiguousarray(keys, dtype="<u4").tobytes()
+    return sha256_hex(f"{name}|{position}|{has_gauss}|{gauss!r}|".encode() + little_endian)
+
+
+def _cuda_state() -> StateHash | NoDevice:
+    if not torch.cuda.is_available():
+        return NoDevice()
+    states = [state.cpu().numpy().tobytes() for state in torch.cuda.get_rng_state_all()]
+    return StateHash(sha256=sha256_hex(b"".join(states)))

@@ -1,0 +1,131 @@
+"""One model, loaded once a process, that turns prompt batches into unit records.
+
+Everything that a unit's evidence needs is read back here: environment, placement, generator states, step checks.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.canon import digest, escaped, ids_sha256, text_sha256
+from harness.decode.greedy import adopt_contract, decode_greedy
+from harness.model.environment import read_environment, software_deviations
+from harness.model.identity import check_shape, check_special_ids, checkpoint_digests, require_registered
+from harness.model.load import LoadedModel, load_model, require_map, uses_remote_code
+from harness.model.placement import memory_observation, placement_facts
+from harness.model.process import now_us
+from harness.model.rng import rng_states
+from harness.prompts.build import padded
+from harness.prompts.records import PromptBatch
+from harness.prompts.tokenizer import PromptTokenizer
+from harness.protocols.grids import UnitKey
+from harness.protocols.load import LoadedProtocol
+from harness.records.run import (
+    CellRecord,
+    Deviation,
+    Environment,
+    PlacementFacts,
+    StepChecks,
+    UnitEvidence,
+    UnitObservation,
+)
+from harness.run.progress import Progress
+from harness.run.request import Request
+
+
+@dataclass(slots=True)
+class Engine:
+    """A loaded model with what was read back from it."""
+
+    loaded: LoadedProtocol
+    request: Request
+    model: LoadedModel
+    environment: Environment
+    placement: PlacementFacts
+    deviations: tuple[Deviation, ...]
+
+    def close(self) -> None:
+        """Release the model."""
+        self.model.close()
+
+    def make_unit(
+        self, key: UnitKey, batch: PromptBatch, tokenizer: PromptTokenizer, progress: Progress
+    ) -> tuple[UnitEvidence, UnitObservation]:
+        """Generate one batch. DecodeError where it doesn't return as the contract says."""
+        ids, mask = padded(batch, self.loaded.profile.special_ids.pad)
+        before, started = rng_states(), time.perf_counter_ns()
+        decoded = decode_greedy(self.model, ids, mask, eos=self.loaded.profile.special_ids.eos, tick=progress.step)
+        wall_ns, after = time.perf_counter_ns() - started, rng_states()
+        budget = self.loaded.protocol.grids[self.request.grid].max_new_tokens
+        evidence = UnitEvidence(
+            protocol_digest=self.loaded.digest,
+            environment_sha256=digest(self.environment),
+            placement_sha256=digest(self.placement),
+            grid=self.request.grid,
+            domain=key.domain,
+            index=key.index,
+            source_id=key.source_id,
+            source_text_sha256=batch.text_sha256,
+            replicate=key.replicate,
+            max_new_tokens=budget,
+            cells=self._cells(batch, decoded.rows, tokenizer, budget),
+            checks=decoded.checks,
+            rng_before=before,
+            rng_after=after,
+        )
+        return evidence, self._observe(decoded.checks, wall_ns)
+
+    def _cells(
+        self, batch: PromptBatch, rows: tuple[tuple[int, ...], ...], tokenizer: PromptTokenizer, budget: int
+    ) -> tuple[CellRecord, ...]:
+        eos = self.loaded.profile.special_ids.eos
+        cells = []
+        for prompt, padding, generated in zip(batch.cells, batch.padding, rows, strict=True):
+            text = tokenizer.decode(generated)
+            ended = bool(generated) and generated[-1] == eos
+            cells.append(
+                CellRecord(
+                    condition=prompt.condition,
+                    prompt_ids=prompt.ids,
+                    prompt_sha256=prompt.sha256,
+                    left_padding=padding,
+                    edits=prompt.edits,
+                    generated_ids=generated,
+                    generated_sha256=ids_sha256(generated),
+                    text_escaped=escaped(text),
+                    text_sha256=text_sha256(text),
+                    eos=ended,
+                    truncated=not ended and len(generated) == budget,
+                    length=len(generated),
+                )
+            )
+        return tuple(cells)
+
+    def _observe(self, checks: StepChecks, wall_ns: int) -> UnitObservation:
+        return UnitObservation(
+            process=self.model.process, wall_ns=wall_ns, tokens=checks.rows_checked, finished_us=now_us()
+        )
+
+    def memory(self) -> dict[str, int]:
+        """Peak CUDA bytes and RSS."""
+        return memory_observation()
+
+
+def open_engine(loaded: LoadedProtocol, request: Request) -> Engine:
+    """Check identity and software, then load and read back. Nothing of the checkpoint is executed before its check."""
+    protocol, checkpoint = loaded.protocol, Path(request.checkpoint)
+    check_shape(loaded.profile, checkpoint)
+    check_special_ids(loaded.profile, checkpoint)
+    digests = checkpoint_digests(loaded.profile, checkpoint)
+    deviations = require_registered(loaded.profile, digests, port=request.port)
+    deviations += software_deviations(protocol.software, port=request.port)
+    model = load_model(loaded.profile, request.execution, request.placement, checkpoint)
+    budget = protocol.grids[request.grid].max_new_tokens
+    effective = adopt_contract(model, protocol.decode, loaded.profile.special_ids, budget)
+    facts = placement_facts(model.model, request.placement.id, loaded.profile, model.device)
+    if not request.port:
+        require_map(request.placement, facts.device_map)
+    environment = read_environment(model, effective, digests)
+    if request.execution.experts == "remote_code" and not uses_remote_code(loaded.profile, request.execution):
+        deviations += (Deviation(field="experts", registered="remote_code", actual=environment.experts),)
+    return Engine(loaded, request, model, environment, facts, (*request.deviations, *deviations))

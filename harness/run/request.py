@@ -1,0 +1,170 @@
+"""What a run is asked for, resolved before torch is loaded: placement, domains, deviations of a port, refusals.
+
+Refuse, never fall back: without `--port` everything that isn't as registered is an error.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.errors import PlacementError, ProtocolError
+from harness.inputs.find import FoundInputs, Missing, find_inputs, require_present
+from harness.places import Places, places
+from harness.protocols.load import LoadedProtocol, load_protocol
+from harness.records.base import Record
+from harness.records.protocol import Execution, Placement
+from harness.records.run import Deviation, RunSpec
+
+
+class Request(Record):
+    """Everything that a process needs to make one run; written to request.json for a child. Never evidence."""
+
+    protocol: str
+    tier: str
+    grid: str
+    run_id: str
+    placement: Placement
+    domains: tuple[str, ...]
+    checkpoint: str
+    inputs: tuple[str, ...]
+    port: bool
+    deviations: tuple[Deviation, ...]
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line's words: where things are, and what may deviate."""
+
+    checkpoint: Path | None
+    inputs: tuple[Path, ...]
+    gpu_memory: str | None
+    cpu_memory: str | None
+    port: bool
+
+
+def make_request(
+    loaded: LoadedProtocol, tier: str, run_id: str, options: Options, tree: Places | None = None
+) -> Request:
+    """The request for a tier's grid under the chosen placement; ProtocolError, InputError or PlacementError refuse."""
+    protocol = loaded.protocol
+    placement, placement_deviations = choose_placement(loaded, options)
+    device = protocol.execution.device if placement.gpu_memory == "none" else "cuda"
+    domains, domain_deviations = available_domains(loaded, find_inputs(protocol, options.inputs), port=options.port)
+    return Request(
+        protocol=protocol.id,
+        tier=tier,
+        grid=protocol.tier_grids[tier],  # type: ignore[index]
+        run_id=run_id,
+        placement=placement,
+        domains=domains,
+        checkpoint=str(checkpoint_folder(loaded, options.checkpoint, tree)),
+        inputs=tuple(str(path.resolve()) for path in options.inputs),
+        port=options.port,
+        deviations=(*placement_deviations, *domain_deviations),
+        execution=msgspec.structs.replace(protocol.execution, device=device),
+    )
+
+
+def checkpoint_folder(loaded: LoadedProtocol, given: Path | None, tree: Places | None = None) -> Path:
+    """The checkpoint that was given, or the embedded one of the profile; ProtocolError where there is neither."""
+    folder = given or (tree or places()).models / loaded.profile.id / "checkpoint"
+    if not folder.is_dir():
+        raise ProtocolError(
+            f"checkpoint of {loaded.protocol.id}",
+            expected=f"a folder with {loaded.profile.repository}",
+            found=f"no folder {folder}",
+            todo="Name it with --checkpoint DIR.",
+        )
+    return folder.resolve()
+
+
+def choose_placement(loaded: LoadedProtocol, options: Options) -> tuple[Placement, tuple[Deviation, ...]]:
+    """The registered placement with these budgets (default: the protocol's); any other budget is a port's."""
+    protocol = loaded.protocol
+    registered = {placement.id: placement for placement in protocol.placements}
+    default = registered[protocol.placement]
+    if options.gpu_memory is None and options.cpu_memory is None:
+        return default, ()
+    gpu, cpu = options.gpu_memory or default.gpu_memory, options.cpu_memory or default.cpu_memory
+    for placement in protocol.placements:
+        if (placement.gpu_memory, placement.cpu_memory) == (gpu, cpu) and placement.device_map != "explicit":
+            return placement, ()
+    if not options.port:
+        budgets = sorted(f"{one.gpu_memory}/{one.cpu_memory}" for one in protocol.placements)
+        raise PlacementError(
+            f"placement of {protocol.id}",
+            expected=f"one of {budgets}",
+            found=f"{gpu}/{cpu}",
+            todo="Choose a registered placement, or run the protocol's shape under --port.",
+        )
+    whole = cpu == "none"  # no second place to put a module: the model lives on the execution device
+    actual = msgspec.structs.replace(
+        default,
+        id="port",
+        device_map="single" if whole else "auto",
+        gpu_memory=gpu,
+        cpu_memory=cpu,
+        offload_device="none" if whole else "cpu",
+        resident=(),
+        offloaded=(),
+    )
+    return actual, (Deviation(field="placement", registered=default.id, actual=f"{actual.device_map} {gpu}/{cpu}"),)
+
+
+def available_domains(
+    loaded: LoadedProtocol, found: FoundInputs, *, port: bool
+) -> tuple[tuple[str, ...], tuple[Deviation, ...]]:
+    """All domains; a port runs the ones whose input is there and frozen, all denominators following."""
+    problems: dict[str, str] = {source.domain: f"unfrozen: {source.reason}" for source in loaded.unfrozen}
+    states = {state.name: state for state in found.states}
+    for domain in loaded.protocol.domains:
+        state = states[domain.input]
+        if isinstance(state, Missing):
+            problems.setdefault(domain.name, state.why)
+        else:
+            require_present(found, domain.input)  # an altered file is an error, also in a port
+    if problems and not port:
+        name, why = next(iter(problems.items()))
+        raise ProtocolError(
+            f"{loaded.protocol.id}: domain {name}",
+            expected="the registered input, frozen",
+            found=why,
+            todo="Give the folder that holds it with --inputs DIR; what is missing can only be left out under --port.",
+        )
+    kept = tuple(name for name in loaded.domains if name not in problems)
+    if not kept:
+        raise ProtocolError(
+            f"inputs of {loaded.protocol.id}",
+            expected="at least one domain's input",
+            found="none",
+            todo="Give the folder that holds them with --inputs DIR.",
+        )
+    return kept, tuple(
+        Deviation(field=f"domains.{name}", registered="present", actual=f"left out ({why})")
+        for name, why in problems.items()
+    )
+
+
+def spec_of(request: Request, loaded: LoadedProtocol, deviations: tuple[Deviation, ...]) -> RunSpec:
+    """The run's own statement of what was asked for, with all deviations of a port."""
+    return RunSpec(
+        schema=1,
+        run_id=request.run_id,
+        protocol=request.protocol,
+        registered_id=loaded.protocol.registered_id,
+        protocol_digest=loaded.digest,
+        tier=request.tier,
+        grid=request.grid,
+        placement=request.placement.id,
+        domains=request.domains,
+        port=request.port,
+        deviations=deviations,
+        threads=request.execution.threads,
+    )
+
+
+def loaded_for(request: Request) -> LoadedProtocol:
+    """The request's protocol, from the tree in use."""
+    return load_protocol(request.protocol)

@@ -1,0 +1,19 @@
+"""The run against the frozen results of an accepted run, made apart from it."""
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from harness.checks.frozen import frozen_snapshots
+from harness.plugin.collect import GateRow
+from harness.plugin.session import Judged
+from harness.plugin.snapshots import FrozenUnitExtension, frozen_assertion
+
+
+@pytest.mark.gate("frozen_snapshots", frozen_snapshots)
+def test_unit_is_the_frozen_one(
+    judged: Judged, gate_row: GateRow, request: pytest.FixtureRequest, snapshot: SnapshotAssertion
+) -> None:
+    """R04 8: every cell's IDs, text, stop state and observations, byte for byte; the diff is the reader's to read."""
+    assert not judged.differences, judged.message
+    content, name = frozen_assertion(request, gate_row)
+    assert content == snapshot(name=name, extension_class=FrozenUnitExtension)

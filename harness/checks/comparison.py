@@ -1,0 +1,54 @@
+"""Comparison checks (R04 5): what the ledger says is what the run's cells give, cell by cell and edge by edge."""
+
+from harness.evidence import Differences, RunEvidence, cell_name, differs
+from harness.ledgers.behavior import ledger
+from harness.protocols.grids import RowKey
+from harness.records.ledger import CellRow, EdgeRow, Ledger
+
+
+def observations(evidence: RunEvidence, row: RowKey) -> Differences:
+    """The cell's ledger row exists once and is what the registered evaluators give on the run's text."""
+    stored = [one for one in evidence.ledger.cells if _is(one, row) and one.condition == row.item]
+    again = [one for one in recomputed(evidence).cells if _is(one, row) and one.condition == row.item]
+    return _same(row, stored, again)
+
+
+def paired_comparison(evidence: RunEvidence, row: RowKey) -> Differences:
+    """The edge's row exists once, follows from the two cells' IDs, and is possible at all."""
+    stored = [one for one in evidence.ledger.edges if _is(one, row) and one.edge == row.item]
+    again = [one for one in recomputed(evidence).edges if _is(one, row) and one.edge == row.item]
+    found = _same(row, stored, again)
+    if found:
+        return found
+    edge, unit = stored[0], evidence.unit(row)
+    left, right = (
+        next(cell.generated_ids for cell in unit.cells if cell.condition == side) for side in (edge.left, edge.right)
+    )
+    compared = edge.comparison
+    pairs = (
+        ("ids_exact", left == right, compared.ids_exact),
+        ("distance 0", left == right, compared.distance == 0),
+        ("common prefix", left[: compared.common_prefix_tokens], right[: compared.common_prefix_tokens]),
+        ("longest", max(len(left), len(right)), compared.longest),
+        ("distance within its bounds", True, abs(len(left) - len(right)) <= compared.distance <= compared.longest),
+    )
+    return tuple(differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other)
+
+
+def recomputed(evidence: RunEvidence) -> Ledger:
+    """The ledger that the run gives now, computed once for a piece of evidence."""
+    cache = evidence.__dict__
+    if "_recomputed" not in cache:
+        cache["_recomputed"] = ledger(evidence.loaded.protocol, evidence.run)
+    again: Ledger = cache["_recomputed"]
+    return again
+
+
+def _is(one: CellRow | EdgeRow, row: RowKey) -> bool:
+    return row.unit is not None and (one.source_id, one.replicate) == (row.unit.source_id, row.unit.replicate)
+
+
+def _same(row: RowKey, stored: list[CellRow] | list[EdgeRow], again: list[CellRow] | list[EdgeRow]) -> Differences:
+    if len(stored) != 1:
+        return (differs(f"{cell_name(row)} ledger rows", 1, len(stored)),)
+    return () if stored == again else (differs(f"{cell_name(row)} ledger row", again, stored),)

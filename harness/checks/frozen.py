@@ -1,0 +1,93 @@
+"""Snapshot and smoke checks: what this run stands on was made apart from it."""
+
+from dataclasses import dataclass
+
+from harness.evidence import Differences, RunEvidence, cell_name, differs
+from harness.files import read_bytes
+from harness.journal.folder import RunFolder
+from harness.protocols.grids import RowKey
+from harness.records.audit import Audit, SmokeReference
+from harness.records.run import Deviation
+from harness.snapshots.content import origin_of, snapshot_bytes, unit_snapshot
+from harness.snapshots.store import Frozen, read_audit
+
+
+@dataclass(frozen=True)
+class SnapshotEvidence:
+    """A run and the frozen results that it is held against."""
+
+    run: RunEvidence
+    frozen: Frozen
+
+
+@dataclass(frozen=True)
+class SmokeEvidence:
+    """The smoke record that was found or made, and the run that stands on it."""
+
+    run: RunEvidence
+    reference: SmokeReference
+    folder: RunFolder
+
+
+@dataclass(frozen=True)
+class RegistrationEvidence:
+    """The protocol's identities as found: name -> (registered, found); a port's deviations are allowed by name."""
+
+    identities: dict[str, tuple[str, str]]
+    deviations: tuple[Deviation, ...]
+
+
+def frozen_snapshots(evidence: SnapshotEvidence, row: RowKey) -> Differences:
+    """R04 8: the unit equals its frozen snapshot, which comes from another run of the same protocol."""
+    run, frozen = evidence.run, evidence.frozen
+    found = []
+    if frozen.index.origin == origin_of(run.processes):
+        found.append(differs(f"{cell_name(row)} snapshot", "one of another run", "this run's own: nothing to compare"))
+    if frozen.index.protocol_digest != run.loaded.digest:
+        found.append(differs(f"{cell_name(row)} protocol digest", frozen.index.protocol_digest, run.loaded.digest))
+    if row.unit is None or row.unit.name not in frozen.index.units:
+        return (*found, differs(cell_name(row), "a frozen snapshot", "none"))
+    content = unit_snapshot(run.unit(row), run.ledger)
+    stored = read_bytes(frozen.file(row.unit), what="snapshot")
+    if stored != snapshot_bytes(content):
+        found.append(_first_difference(row, stored, snapshot_bytes(content)))
+    return tuple(found)
+
+
+def _first_difference(row: RowKey, stored: bytes, made: bytes) -> str:
+    condition = ""
+    for one, other in zip(
+        stored.decode("ascii", "replace").splitlines(), made.decode("ascii").splitlines(), strict=False
+    ):
+        if '"condition":' in other:
+            condition = other.split('"')[3]
+        if one != other:
+            return differs(f"{cell_name(row)} {condition} snapshot", one.strip()[:200], other.strip()[:200])
+    return differs(f"{cell_name(row)} snapshot", f"{len(stored)} bytes", f"{len(made)} bytes")
+
+
+def smoke_passed(evidence: SmokeEvidence, row: RowKey) -> Differences:
+    """R04 3: a passed smoke run of the same protocol digest, environment and port state, complete and unaltered."""
+    audit: Audit = read_audit(evidence.folder)
+    run = evidence.run
+    pairs = (
+        ("tier", "smoke", audit.tier),
+        ("protocol digest", run.loaded.digest, audit.protocol_digest),
+        ("passed", True, audit.passed),
+        ("environment", run.run.environment_sha256, audit.environment_sha256),
+        ("port", run.spec.port, audit.port),
+        ("run", evidence.reference.run_sha256, audit.run_sha256),
+        ("run folder", True, evidence.folder.path.resolve() != run.folder.path.resolve()),
+    )
+    return tuple(differs(f"{row.item} smoke {name}", one, other) for name, one, other in pairs if one != other)
+
+
+def registration(evidence: RegistrationEvidence, row: RowKey) -> Differences:
+    """R04 6.1 and 6.2: the file or identity is the registered one; a port's deviation is listed, not hidden."""
+    if row.item not in evidence.identities:
+        return (differs(row.item, "a registered identity", "none found"),)
+    expected, found = evidence.identities[row.item]
+    listed = {deviation.field: deviation for deviation in evidence.deviations}
+    deviation = listed.get(f"checkpoint.{row.item}")
+    allowed = deviation is not None and (deviation.registered, deviation.actual) == (expected, found)
+    return () if expected == found or allowed else (differs(row.item, expected, found),)

@@ -1,0 +1,75 @@
+"""Prompt checks (R04 2, 5, 6): hashes, the single-ID contract, alignment of a batch."""
+
+from harness.canon import ids_sha256
+from harness.evidence import Differences, RunEvidence, cell_name, differs
+from harness.protocols.grids import RowKey
+from harness.records.protocol import Condition
+from harness.records.run import CellRecord, UnitEvidence
+
+
+def prompt_hashes(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R04 5: the cell's prompt hash is the manifest's, and its own prompt IDs give it."""
+    cell = evidence.cell(row)
+    registered = evidence.loaded.source(evidence.unit(row).source_id).prompts[row.item]
+    pairs = (
+        ("prompt_sha256", registered.sha256, cell.prompt_sha256),
+        ("hash of the prompt IDs", registered.sha256, ids_sha256(cell.prompt_ids)),
+        ("prompt length", registered.length, len(cell.prompt_ids)),
+    )
+    return tuple(differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other)
+
+
+def single_id_contract(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R04 2 and 6.4: against its level's official cell, exactly the registered number of IDs differs."""
+    unit, cell = evidence.unit(row), evidence.cell(row)
+    condition = _condition(evidence, row.item)
+    boundary = next(one for one in evidence.loaded.protocol.boundaries if one.name == condition.boundary)
+    official = _official(evidence, unit, condition)
+    eos = evidence.loaded.profile.special_ids.eos
+    if len(official.prompt_ids) != len(cell.prompt_ids):
+        return (differs(f"{cell_name(row)} prompt length", len(official.prompt_ids), len(cell.prompt_ids)),)
+    changed = [
+        place for place, pair in enumerate(zip(official.prompt_ids, cell.prompt_ids, strict=True)) if pair[0] != pair[1]
+    ]
+    history_end = [place for place, token in enumerate(official.prompt_ids) if token == eos]
+    recorded = [(edit.position, edit.official, edit.replaced) for edit in cell.edits]
+    wanted = [(history_end[0], eos, boundary.id)] if condition.edits and history_end else []
+    pairs = (
+        ("EOS in the official prompt", 1, len(history_end)),
+        ("IDs that differ from the official prompt", condition.edits, len(changed)),
+        ("recorded edits (position, official, replaced)", wanted, recorded),
+        ("edited positions", [place for place, _, _ in wanted], changed),
+        ("replaced by", [boundary.id] if condition.edits else [], [cell.prompt_ids[place] for place in changed]),
+    )
+    return tuple(differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other)
+
+
+def batch_alignment(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R04 2 and 6.3: equal length within a level, one last column, BOS where it belongs, left padding only."""
+    unit = evidence.unit(row)
+    bos = evidence.loaded.profile.special_ids.bos
+    width = max(len(cell.prompt_ids) for cell in unit.cells)
+    found: list[str] = []
+    for cell in unit.cells:
+        where = f"{cell_name(row)} {cell.condition}"
+        level = len(_official(evidence, unit, _condition(evidence, cell.condition)).prompt_ids)
+        places = [place for place, token in enumerate(cell.prompt_ids) if token == bos]
+        expected_bos = [0, *(edit.position for edit in cell.edits if edit.replaced == bos)]
+        pairs = (
+            ("length within its system level", level, len(cell.prompt_ids)),
+            ("left padding", width - len(cell.prompt_ids), cell.left_padding),
+            ("BOS positions", expected_bos, places),
+        )
+        found += [differs(f"{where} {name}", one, other) for name, one, other in pairs if one != other]
+    return tuple(found)
+
+
+def _condition(evidence: RunEvidence, name: str) -> Condition:
+    return next(one for one in evidence.loaded.protocol.conditions if one.id == name)
+
+
+def _official(evidence: RunEvidence, unit: UnitEvidence, condition: Condition) -> CellRecord:
+    name = next(
+        one.id for one in evidence.loaded.protocol.conditions if one.system == condition.system and one.edits == 0
+    )
+    return next(cell for cell in unit.cells if cell.condition == name)

@@ -1,0 +1,219 @@
+"""The gate session of one process: protocols, run folders, evidence by reach, judgements, and the end.
+
+Evidence is made once for a process and reach (`harness.plugin.stages`); judging only reads it.
+"""
+
+import secrets
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.errors import HarnessError
+from harness.evidence import Differences, RunEvidence, guarded
+from harness.journal.folder import RunFolder
+from harness.places import Places, places
+from harness.plugin import options
+from harness.plugin.books import Books
+from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
+from harness.records.protocol import Tier
+from harness.snapshots.store import is_frozen
+
+if TYPE_CHECKING:
+    from harness.plugin.collect import GateRow
+    from harness.plugin.stages import Stages
+
+KEY = pytest.StashKey["GateSession"]()
+DEFAULT_PREFIX = "nano-"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A row's verdict: the differences (none: it holds), and the gate's fraction over all its rows."""
+
+    differences: Differences
+    fraction: str
+
+    @property
+    def message(self) -> str:
+        """What a failing gate prints."""
+        return f"{self.fraction} rows hold; this one doesn't: " + "; ".join(self.differences)
+
+
+@dataclass(slots=True)
+class GateSession:
+    """One process's view of a session over gates/."""
+
+    config: pytest.Config
+    tree: Places
+    tier: Tier | None
+    protocols: tuple[LoadedProtocol, ...]
+    runs: dict[str, str]
+    books: Books = field(default_factory=Books)
+    records: dict[str, str] = field(default_factory=dict)
+    _stages: dict[str, "Stages"] = field(default_factory=dict)
+    _tallies: dict[tuple[str, str], Differences] = field(default_factory=dict)
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether this is an xdist worker."""
+        return hasattr(self.config, "workerinput")
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether this is a controller whose workers run the items."""
+        return not self.is_worker and bool(getattr(self.config.option, "numprocesses", None))
+
+    @property
+    def only_collects(self) -> bool:
+        """Nothing is generated or written."""
+        return bool(self.config.option.collectonly)
+
+    def plain(self) -> dict[str, str]:
+        """Run folders by protocol, for workers."""
+        return dict(self.runs)
+
+    def folder(self, protocol_id: str) -> RunFolder:
+        """The run folder of a protocol in this session."""
+        return RunFolder(Path(self.runs[protocol_id]))
+
+    def stages(self, protocol_id: str) -> "Stages":
+        """The protocol's evidence, made on demand. Imports the runner, so only after collection."""
+        from harness.plugin.stages import Stages  # noqa: PLC0415 - collection must not load the runner
+
+        if protocol_id not in self._stages:
+            loaded = next(one for one in self.protocols if one.protocol.id == protocol_id)
+            self._stages[protocol_id] = Stages(self, loaded)
+        return self._stages[protocol_id]
+
+    def domains(self, loaded: LoadedProtocol) -> tuple[str, ...]:
+        """The domains that run: all, or under --port those whose input is there."""
+        return self.stages(loaded.protocol.id).domains if self.config.option.port else loaded.domains
+
+    def start(self) -> None:
+        """Refuse, before any model is loaded; claim the run folders (not on workers, which share them)."""
+        if self.only_collects or self.tier is None:
+            return
+        for loaded in self.protocols:
+            self.stages(loaded.protocol.id).open(claim=not self.is_worker)
+
+    def judge(self, request: pytest.FixtureRequest, row: "GateRow") -> Judged:
+        """Judge one row, and record the properties of its JUnit case (ASCII; digests, never model text)."""
+        evidence = self.stages(row.protocol).evidence(row.gate.reach)
+        differences = guarded(row.check, evidence, row.row)
+        judged = Judged(differences, self._fraction(row, evidence))
+        properties = {
+            "protocol": row.protocol,
+            "protocol_digest": next(one.digest for one in self.protocols if one.protocol.id == row.protocol),
+            "tier": row.tier,
+            "gate": row.gate.id,
+            "clause": row.gate.clause,
+            "cell": row.row.name or "whole",
+            "run_sha256": self.stages(row.protocol).run_sha256(),
+            "fraction": judged.fraction,
+        }
+        for name, value in properties.items():
+            request.node.user_properties.append((name, value.encode("ascii", "backslashreplace").decode("ascii")))
+        return judged
+
+    def _fraction(self, row: "GateRow", evidence: Any) -> str:
+        from harness.plugin.collect import rows_of  # noqa: PLC0415 - collect imports this module
+
+        rows = [one for one in rows_of(self.config, row.gate.id, row.check) if one.protocol == row.protocol]
+        key = (row.protocol, row.gate.id)
+        if key not in self._tallies:
+            self._tallies[key] = tuple(one.row.name for one in rows if not guarded(one.check, evidence, one.row))
+        return f"{len(self._tallies[key])}/{len(rows)}"
+
+    def header(self) -> list[str]:
+        """Protocols, digests and what is unfrozen."""
+        lines = []
+        for loaded in self.protocols:
+            state = "frozen" if is_frozen(loaded.protocol.id, self.tree) else "unfrozen: no snapshot gate"
+            port = ", PORT" if self.config.option.port else ""
+            lines.append(f"protocol {loaded.protocol.id} {loaded.digest[:16]} tier {self.tier}{port}; results {state}")
+        return lines
+
+    def finish(self, session: pytest.Session, exitstatus: int) -> None:
+        """On the controller: close the books, write the audit records, set the exit code."""
+        from harness.plugin.ending import end_session  # noqa: PLC0415 - after collection
+
+        if not self.is_worker and not self.only_collects:
+            end_session(self, session, exitstatus)
+
+    def summary(self) -> list[str]:
+        """Lines for the terminal."""
+        return [self.records[name] for name in sorted(self.records)]
+
+
+def is_gate_session(config: pytest.Config) -> bool:
+    """Whether this session is over gates/."""
+    return KEY in config.stash
+
+
+def gate_session(config: pytest.Config) -> GateSession:
+    """The session of a config for which `is_gate_session` holds."""
+    return config.stash[KEY]
+
+
+def open_session(config: pytest.Config) -> None:
+    """Create the session where the arguments lie in gates/; UsageError for what its tier refuses."""
+    tree = places()
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is None and not options.covers_gates(config, tree.gates):
+        return
+    if workerinput is not None and "harness_runs" not in workerinput:
+        return
+    if workerinput is None:
+        options.refuse(config, tree.gates)
+    tier = options.selected_tier(config)
+    try:
+        protocols = tuple(load_protocol(name, tree) for name in _chosen(config, tree))
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
+    _require_frozen_for_replay(tier, protocols, tree)
+    runs = workerinput["harness_runs"] if workerinput else _run_folders(config, tree, tier, protocols)
+    config.stash[KEY] = GateSession(config, tree, tier, protocols, runs)
+    if workerinput is None and not config.option.collectonly and config.option.xmlpath is None:
+        config.option.xmlpath = str(Path(next(iter(runs.values()))) / "junit.xml")
+
+
+def _chosen(config: pytest.Config, tree: Places) -> tuple[str, ...]:
+    named = tuple(dict.fromkeys(config.option.protocol))
+    return named or tuple(name for name in protocol_ids(tree) if name.startswith(DEFAULT_PREFIX))
+
+
+def _require_frozen_for_replay(tier: Tier | None, protocols: tuple[LoadedProtocol, ...], tree: Places) -> None:
+    for loaded in protocols:
+        if tier == "replay" and not is_frozen(loaded.protocol.id, tree):
+            raise pytest.UsageError(
+                f"protocol {loaded.protocol.id} is unfrozen: expected accepted results to replay against, found none. "
+                "Accept a passed formal run first: python -m harness snapshots accept RUN."
+            )
+
+
+def _run_folders(
+    config: pytest.Config, tree: Places, tier: Tier | None, protocols: tuple[LoadedProtocol, ...]
+) -> dict[str, str]:
+    if config.option.run:
+        return {
+            loaded.protocol.id: str(Path(config.invocation_params.dir, config.option.run).resolve())
+            for loaded in protocols
+        }
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    run_id = f"{tier}-{stamp}-{secrets.token_hex(3)}" + ("-port" if config.option.port else "")
+    return {loaded.protocol.id: str(tree.reports / loaded.protocol.id / run_id) for loaded in protocols}
+
+
+def evidence_of_run(session: GateSession, loaded: LoadedProtocol) -> RunEvidence:
+    """The main run's evidence as it lies on disk."""
+    return RunEvidence(loaded, session.folder(loaded.protocol.id))
+
+
+def terminal(config: pytest.Config) -> "pytest.TerminalReporter | None":
+    """The reporter of a terminal; None where output goes elsewhere, or on a worker."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    return reporter if reporter is not None and sys.__stdout__ is not None and reporter.isatty else None

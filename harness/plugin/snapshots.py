@@ -1,0 +1,59 @@
+"""Frozen snapshots through syrupy: one canonical JSON file a unit, under the top-level snapshots/ folder.
+
+A session never writes one: `--snapshot-update` is refused, freezing is `python -m harness snapshots accept RUN`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from syrupy.location import PyTestLocation
+
+from harness.places import places
+from harness.plugin.collect import GateRow
+from harness.plugin.session import gate_session
+from harness.snapshots.content import snapshot_bytes, unit_snapshot
+from harness.snapshots.store import FROZEN_TIER
+
+
+class FrozenUnitExtension(SingleFileSnapshotExtension):
+    """Names are `<protocol>/<unit>`; the file is snapshots/<protocol>/formal/<unit>.json."""
+
+    file_extension = "json"
+    _write_mode = WriteMode.TEXT
+
+    def serialize(self, data: Any, **_: Any) -> str:
+        """Canonical content, indented, one line a field."""
+        return snapshot_bytes(data).decode("ascii")
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: Any = 0) -> str:
+        """The given name, as it is."""
+        del test_location
+        return str(index)
+
+    @classmethod
+    def dirname(cls, *, test_location: PyTestLocation) -> str:
+        """The top-level folder."""
+        del test_location
+        return str(places().snapshots)
+
+    @classmethod
+    def get_file_basename(cls, *, test_location: PyTestLocation, index: Any) -> str:
+        """`<protocol>/formal/<unit>`"""
+        del test_location
+        protocol, unit = str(index).split("/")
+        return str(Path(protocol) / FROZEN_TIER / unit)
+
+    def is_snapshot_location(self, *, location: str) -> bool:
+        """Unit files only; the index isn't a snapshot."""
+        return location.endswith(".json") and Path(location).name != "index.json"
+
+
+def frozen_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
+    """The unit's content in this session's run, and the snapshot's name."""
+    if gate_row.row.unit is None:
+        raise RuntimeError(f"row {gate_row.row} has no unit")
+    evidence = gate_session(request.config).stages(gate_row.protocol).evidence("run")
+    return unit_snapshot(evidence.unit(gate_row.row), evidence.ledger), f"{gate_row.protocol}/{gate_row.row.unit.name}"

@@ -5,6 +5,7 @@ are refused. Text that a model wrote is kept as token IDs and as ASCII escapes.
 """
 
 import hashlib
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,10 +18,10 @@ from harness.errors import CanonError
 def canonical_bytes(value: Any) -> bytes:
     """RFC 8785 bytes of a record or of plain lists, dicts, strings, numbers.
 
-    Raises CanonError where the value has no canonical form.
+    A set is encoded as its sorted list. Raises CanonError where the value has no canonical form.
     """
     try:
-        return rfc8785.dumps(msgspec.to_builtins(value))
+        return rfc8785.dumps(msgspec.to_builtins(value, order="deterministic"))
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, TypeError) as error:
         raise CanonError(
             f"canonical encoding of {type(value).__name__}",
@@ -63,10 +64,26 @@ def hex64(value: int) -> str:
 
 
 def escaped(text: str) -> str:
-    """Model text as ASCII: Python's unicode_escape, reversible by `unescaped`."""
+    """Model text as ASCII: Python's unicode_escape, reversible by `unescaped`; a lone surrogate is a CanonError."""
+    if _has_surrogate(text):
+        raise CanonError(
+            "escaped text",
+            expected="valid Unicode text",
+            found="a lone surrogate",
+            todo="Keep the text as token IDs.",
+        )
     return text.encode("unicode_escape").decode("ascii")
 
 
 def unescaped(text: str) -> str:
-    """The text that `escaped` was given."""
-    return text.encode("ascii").decode("unicode_escape")
+    """The text that `escaped` was given; UnicodeError for anything that `escaped` doesn't write: nothing is guessed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # an unknown escape is refused below, in every Python
+        plain = text.encode("ascii").decode("unicode_escape")
+    if plain.encode("unicode_escape").decode("ascii") != text or _has_surrogate(plain):
+        raise UnicodeError(f"not an escaped text: {text[:80]!a}")
+    return plain
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -7,6 +7,7 @@ import errno
 import hashlib
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import StorageError
@@ -45,7 +46,8 @@ def write_atomic(path: Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing could be written there may be no folder to look in either
+            temporary.unlink(missing_ok=True)
         raise _storage_error(path, "a place to write", error) from error
 
 

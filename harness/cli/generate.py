@@ -19,7 +19,7 @@ def generate(folder: Path) -> None:
     """Generate a requested grid in this fresh process, unable to read the run it must reproduce."""
     with errors_to_stderr():
         call = read_child_request(folder / "request.json")
-        forbid_reading(tuple(Path(one) for one in call.forbidden))
+        forbid_reading(tuple(Path(one) for one in call.forbidden), but=folder)
         meeting = Meeting(folder, call.workers)
         generate_run(load_protocol(call.request.protocol), call.request, RunFolder(folder), ready=meeting.wait)
 

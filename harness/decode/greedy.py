@@ -76,7 +76,16 @@ READ_BACK = (
     "pad_token_id",
     "min_new_tokens",
     "no_repeat_ngram_size",
+    "min_length",
     "suppress_tokens",
+    "begin_suppress_tokens",
+    "bad_words_ids",
+    "sequence_bias",
+    "exponential_decay_length_penalty",
+    "min_p",
+    "stop_strings",
+    "max_time",
+    "watermarking_config",
     "forced_bos_token_id",
     "forced_eos_token_id",
     "penalty_alpha",
@@ -118,11 +127,19 @@ def decode_greedy(
                 generation_config=loaded.model.generation_config,
                 logits_processor=LogitsProcessorList([watch]),
             )
-        except (torch.OutOfMemoryError, MemoryError) as error:
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
             raise out_of_memory(error) from error
     generated = output[:, input_ids.shape[1] :].cpu()
     checks = judge_steps(generated, torch.stack(watch.argmax, 1).cpu(), torch.stack(watch.finite, 1).cpu(), eos=eos)
     return DecodedRows(tuple(_trim(row, eos) for row in generated.tolist()), checks)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocator refused: torch's and Python's own classes, and plain RuntimeErrors by their wording."""
+    words = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)
 
 
 def out_of_memory(error: BaseException) -> DecodeError:
@@ -131,7 +148,7 @@ def out_of_memory(error: BaseException) -> DecodeError:
         "generation",
         kind="out_of_memory",
         expected="memory for the whole batch",
-        found=str(error).split("\n")[0],
+        found=str(error).split("\n")[0] or type(error).__name__,
         todo="Take the next lower registered placement; the batch is never split.",
     )
 

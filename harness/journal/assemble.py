@@ -34,11 +34,32 @@ def read_placement(folder: RunFolder) -> PlacementFacts:
 def read_units(folder: RunFolder, loaded: LoadedProtocol) -> dict[UnitKey, Journal]:
     """Every journal of the run by identity, verified; a stranger, a missing or a foreign unit is a JournalError."""
     spec = read_spec(folder)
+    require_spec(folder, spec, loaded)
     keys = loaded.units(spec.grid, spec.domains)
     expected = {folder.journal(key): key for key in keys}
     found = set(journals(folder))
     _require_exact(folder, set(expected), found)
     return {key: verified_journal(folder, key, loaded, spec) for key in keys}
+
+
+def require_spec(folder: RunFolder, spec: RunSpec, loaded: LoadedProtocol) -> None:
+    """The request is one of this protocol and agrees with what was read back; JournalError names the field."""
+    registered = tuple(name for name in loaded.domains if name in spec.domains)
+    pairs: tuple[tuple[str, object, object], ...] = (
+        ("protocol", loaded.protocol.id, spec.protocol),
+        ("registered_id", loaded.protocol.registered_id, spec.registered_id),
+        ("protocol_digest", loaded.digest, spec.protocol_digest),
+        ("grid", True, spec.grid in loaded.protocol.grids or f"unknown grid {spec.grid}"),
+        ("tier", True, spec.tier in loaded.protocol.tier_grids or f"unknown tier {spec.tier}"),
+        ("domains", registered if spec.port else loaded.domains, spec.domains),
+        ("deviations", spec.deviations if spec.port else (), spec.deviations),
+        ("placement", read_placement(folder).id, spec.placement),
+        ("threads", read_environment(folder).threads, spec.threads),
+    )
+    for name, expected, found in pairs:
+        if expected != found:
+            where = f"{folder.file('spec.json')}: {name}"
+            raise JournalError(where, expected=str(expected), found=str(found), todo=TODO)
 
 
 def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, spec: RunSpec) -> Journal:

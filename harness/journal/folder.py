@@ -12,7 +12,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from harness.canon import canonical_bytes, digest, escaped, ids_sha256, text_sha256, unescaped
-from harness.errors import JournalError, SessionError
+from harness.errors import CanonError, JournalError, SessionError
 from harness.files import read_bytes, require_writable, write_atomic
 from harness.protocols.grids import UnitKey
 from harness.records.base import T, decode_json
@@ -116,22 +116,50 @@ def write_journal(folder: RunFolder, key: UnitKey, evidence: UnitEvidence, obser
 def read_journal(path: Path) -> Journal:
     """A journal whose every digest holds; JournalError names the unit and the cell."""
     journal = read_record(path, Journal, what="journal")
-    unit = f"{path.name}: {journal.evidence.source_id}"
+    try:
+        _require_digests(journal, f"{path.name}: {journal.evidence.source_id}")
+    except CanonError as error:
+        raise JournalError(str(path), expected=error.expected, found=error.found, todo=TODO) from error
+    return journal
+
+
+def _require_digests(journal: Journal, unit: str) -> None:
     for cell in journal.evidence.cells:
         problem = cell_problem(cell)
         if problem is not None:
-            raise JournalError(
-                f"{unit} {cell.condition}: {problem[0]}", expected=problem[1], found=problem[2], todo=TODO
-            )
+            where = f"{unit} {cell.condition}: {problem[0]}"
+            raise JournalError(where, expected=problem[1], found=problem[2], todo=TODO)
     found = digest(journal.evidence)
     if found != journal.evidence_sha256:
-        raise JournalError(f"{unit}: evidence_sha256", expected=journal.evidence_sha256, found=found, todo=TODO)
-    return journal
+        where = f"{unit} {disagreement(journal.evidence)}".rstrip()
+        raise JournalError(f"{where}: evidence_sha256", expected=journal.evidence_sha256, found=found, todo=TODO)
+
+
+def disagreement(evidence: UnitEvidence) -> str:
+    """Condition and field of the first cell that doesn't agree with its batch, for the message of an altered unit.
+
+    Empty where none is found: the digest says that something was altered, not what.
+    """
+    width = max((len(cell.prompt_ids) for cell in evidence.cells), default=0)
+    for cell in evidence.cells:
+        edited = all(cell.prompt_ids[edit.position : edit.position + 1] == (edit.replaced,) for edit in cell.edits)
+        pairs = (
+            ("left_padding", cell.left_padding == width - len(cell.prompt_ids)),
+            ("edits", edited),
+            ("eos and truncated", cell.eos != cell.truncated),
+        )
+        for name, agrees in pairs:
+            if not agrees:
+                return f"{cell.condition} {name}"
+    return ""
 
 
 def cell_problem(cell: CellRecord) -> tuple[str, str, str] | None:
     """(field, expected, found) of the first digest in a cell that doesn't follow from the cell's own content."""
-    text = unescaped(cell.text_escaped)
+    try:
+        text = unescaped(cell.text_escaped)
+    except UnicodeError as error:
+        return "text_escaped", "escaped text", str(error)
     checks = (
         ("prompt_sha256", ids_sha256(cell.prompt_ids), cell.prompt_sha256),
         ("generated_sha256", ids_sha256(cell.generated_ids), cell.generated_sha256),

@@ -1,13 +1,14 @@
 """Closing a run: run.json from its journals, ledger and statistics from run.json, observations beside them."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from harness.canon import canonical_bytes
 from harness.files import write_atomic
 from harness.journal.assemble import assemble, read_units
-from harness.journal.folder import RunFolder, write_once
+from harness.journal.folder import RunFolder, read_record, write_once
 from harness.ledgers.behavior import ledger
 from harness.ledgers.statistics import statistics
 from harness.protocols.load import LoadedProtocol
@@ -29,7 +30,8 @@ def close_run(folder: RunFolder, loaded: LoadedProtocol) -> Run:
 def observations(folder: RunFolder, loaded: LoadedProtocol) -> dict[str, object]:
     """How the run was made: wall times, tokens, processes, memory, paths. Evidence of how, never of what."""
     units = read_units(folder, loaded)
-    workers = [msgspec.json.decode(path.read_bytes()) for path in sorted((folder.path / "workers").glob("*.json"))]
+    notes = sorted((folder.path / "workers").glob("*.json"))
+    workers = [read_record(path, dict[str, Any], what="worker's note") for path in notes]
     return {
         "folder": str(Path(folder.path).resolve()),
         "units": {key.name: msgspec.to_builtins(journal.observation) for key, journal in units.items()},

@@ -14,8 +14,9 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 
-from harness.errors import ModelError, PlacementError
+from harness.errors import HarnessError, ModelError, PlacementError
 from harness.model.process import apply_settings, now_us, process_identity
 from harness.records.base import Frozen
 from harness.records.profile import Profile
@@ -48,32 +49,53 @@ class LoadedModel:
 
 
 def load_model(profile: Profile, execution: Execution, placement: Placement, checkpoint: Path) -> LoadedModel:
-    """Load under the placement; ModelError where software, device or checkpoint can't do it."""
+    """Load under the placement; ModelError: software, device or checkpoint can't; PlacementError: memory ran out."""
     apply_settings(execution)
-    device = _device(execution)
+    device = device_of(execution)
+    _quiet_libraries()
     offload = tempfile.TemporaryDirectory(prefix="pregate-offload-") if placement.offload_device == "disk" else None
     started = time.perf_counter_ns()
     arguments = _load_arguments(profile, execution)
     arguments |= _placement_arguments(placement, device, offload.name if offload else None)
-    _quiet_libraries()
+    try:
+        model = _from_pretrained(profile, placement, checkpoint, arguments)
+        _pin_experts(model, execution)
+    except HarnessError:
+        if offload is not None:
+            offload.cleanup()
+        raise
+    model.eval()
+    load_ns = time.perf_counter_ns() - started
+    return LoadedModel(model, device, placement, execution, process_identity(now_us()), load_ns, offload)
+
+
+def _from_pretrained(profile: Profile, placement: Placement, checkpoint: Path, arguments: dict[str, Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the libraries' deprecations aren't this run's business
         try:
-            model = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, **arguments)
-        except (OSError, ValueError, KeyError, ImportError) as error:
+            model, report = transformers.AutoModelForCausalLM.from_pretrained(
+                checkpoint, output_loading_info=True, **arguments
+            )
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise PlacementError(
+                f"placement {placement.id}",
+                expected=f"memory for {profile.id}",
+                found=str(error).split("\n")[0] or type(error).__name__,
+                todo="Take the next lower registered placement.",
+            ) from error
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
             raise ModelError(
                 str(checkpoint),
                 expected=f"a loadable {profile.id}",
                 found=f"{type(error).__name__}: {error}",
                 todo="Check transformers' version and the checkpoint.",
             ) from error
-    _pin_experts(model, execution)
-    model.eval()
-    load_ns = time.perf_counter_ns() - started
-    return LoadedModel(model, device, placement, execution, process_identity(now_us()), load_ns, offload)
+    _require_all_weights(checkpoint, report)
+    return model
 
 
-def _device(execution: Execution) -> torch.device:
+def device_of(execution: Execution) -> torch.device:
+    """The execution device; ModelError where it isn't here."""
     if execution.device == "cuda" and not torch.cuda.is_available():
         raise ModelError(
             "device", expected="a CUDA device", found="none", todo="Run on a machine with the registered GPU."
@@ -111,6 +133,19 @@ def _placement_arguments(placement: Placement, device: torch.device, folder: str
     return {"device_map": resident | away, **({"offload_folder": folder} if folder else {})}
 
 
+def _require_all_weights(checkpoint: Path, report: dict[str, Any]) -> None:
+    """The weight files hold exactly the model's weights: the library would fill a missing one with random numbers."""
+    for name in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
+        problems = sorted(str(one) for one in report.get(name) or ())
+        if problems:
+            raise ModelError(
+                f"{checkpoint}: weights",
+                expected="exactly the weights of the configured model",
+                found=f"{len(problems)} {name}, first {problems[0]}",
+                todo="Fetch the registered checkpoint again; nothing is initialised in its place.",
+            )
+
+
 def _pin_experts(model: Any, execution: Execution) -> None:
     if execution.experts == "remote_code":
         return
@@ -132,20 +167,18 @@ def _quiet_libraries() -> None:
 
 def require_map(placement: Placement, device_map: dict[str, str]) -> None:
     """The dispatched map has exactly the registered modules resident and offloaded (PlacementError expected/found)."""
+    away = {name for name, device in device_map.items() if device == placement.offload_device}
     if placement.device_map == "single":
-        return
-    away = {
-        name
-        for name, device in device_map.items()
-        if device == placement.offload_device and name in placement.offloaded
-    }
-    offloaded = {
-        name for name, device in device_map.items() if device in ("disk", "cpu") and device == placement.offload_device
-    }
-    if away != set(placement.offloaded) or (placement.offload_device != "cpu" and offloaded != away):
+        expected, found = "the whole model on one device", str(sorted(device_map))
+        holds = len(set(device_map.values())) == 1
+    else:
+        expected = f"offloaded {sorted(placement.offloaded)}, resident {sorted(placement.resident)}"
+        found = f"offloaded {sorted(away)}, resident {sorted(set(device_map) - away)}"
+        holds = away == set(placement.offloaded) and set(device_map) - away == set(placement.resident)
+    if not holds:
         raise PlacementError(
             f"placement {placement.id}",
-            expected=f"offloaded {sorted(placement.offloaded)}",
-            found=f"{sorted(offloaded)}",
+            expected=expected,
+            found=found,
             todo="The budgets don't give the registered map here: register this map, or run as a port.",
         )

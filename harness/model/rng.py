@@ -1,4 +1,4 @@
-"""Hashes of every global generator's state: Python, NumPy, torch CPU, torch CUDA. Reading a state changes none."""
+"""Every global generator's state: Python, NumPy, torch CPU, torch CUDA. Setting it, and hashing it without a change."""
 
 import random
 
@@ -7,6 +7,13 @@ import torch
 
 from harness.canon import sha256_hex
 from harness.records.run import NoDevice, RngStates, StateHash
+
+
+def seed_generators(seed: int) -> None:
+    """Set Python, NumPy, torch CPU and torch CUDA (all devices) to one state, whatever the process did before."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)  # CUDA's too
 
 
 def rng_states() -> RngStates:

@@ -48,7 +48,11 @@ class Software(Record):
 
 
 class DecodeContract(Record):
-    """The effective generation config, passed explicitly and read back."""
+    """The effective generation config, passed explicitly and read back.
+
+    `generator_seed`: every generator is set to it before each unit, so that the hashes of its untouched state are the
+    same evidence in every process. Greedy decoding draws nothing from any of them.
+    """
 
     strategy: Literal["greedy"]
     do_sample: bool
@@ -60,6 +64,7 @@ class DecodeContract(Record):
     repetition_penalty: float
     cache: Literal["dynamic"]
     rows_per_batch: int
+    generator_seed: int
     official_temperature: float
     official_top_p: float
 

@@ -6,6 +6,7 @@ The parent must have released its model. The child's PID is kept by the parent, 
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -20,10 +21,11 @@ from harness.run.request import Request
 
 COMPLETE = "complete.json"
 TAIL = 1500
+POLL_S = 0.05
 
 
 class ChildRequest(Record):
-    """request.json of a child: what to run, what it must not read, and how many processes share the folder."""
+    """request.json of a child: what to run, what it must not read but for its own folder, and who shares that."""
 
     request: Request
     forbidden: tuple[str, ...]
@@ -53,13 +55,10 @@ def run_apart(request: Request, folder: RunFolder, *, forbidden: Path, workers: 
         )
     _set_aside(folder.path)
     folder.create()
-    own = folder.path.resolve()
-    listed = tuple(
-        str(path) for path in sorted(forbidden.resolve().iterdir()) if path != own and not own.is_relative_to(path)
-    )
+    # Other runs and the frozen results hold the same answers as the run itself.
+    listed = tuple(str(path.resolve()) for path in (forbidden, places().reports, places().snapshots))
     write_record(folder.file("request.json"), ChildRequest(request=request, forbidden=listed, workers=workers))
-    children = [_start(folder, index) for index in range(workers)]
-    codes = [child.wait() for child in children]
+    codes = _wait(children := [_start(folder, index) for index in range(workers)])
     if any(codes):
         raise JournalError(
             str(folder.path),
@@ -90,6 +89,18 @@ def _start(folder: RunFolder, index: int) -> "subprocess.Popen[bytes]":
             stderr=subprocess.STDOUT,
             env=environment,
         )
+
+
+def _wait(children: "list[subprocess.Popen[bytes]]") -> list[int]:
+    """Exit codes, once all have ended; the others of one that failed would wait for it, so they are ended with it."""
+    try:
+        while any(child.poll() is None for child in children) and not any(child.poll() for child in children):
+            time.sleep(POLL_S)
+    finally:
+        for child in children:
+            if child.poll() is None:
+                child.kill()
+    return [child.wait() for child in children]
 
 
 def _set_aside(folder: Path) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from harness.canon import digest, escaped, ids_sha256, text_sha256
 from harness.decode.greedy import adopt_contract, decode_greedy
+from harness.errors import HarnessError
 from harness.model.environment import read_environment, software_deviations
 from harness.model.identity import check_shape, check_special_ids, checkpoint_digests, require_registered
 from harness.model.load import LoadedModel, load_model, require_map, uses_remote_code
 from harness.model.placement import memory_observation, placement_facts
 from harness.model.process import now_us
-from harness.model.rng import rng_states
+from harness.model.rng import rng_states, seed_generators
 from harness.prompts.build import padded
 from harness.prompts.records import PromptBatch
 from harness.prompts.tokenizer import PromptTokenizer
@@ -53,6 +54,7 @@ class Engine:
     ) -> tuple[UnitEvidence, UnitObservation]:
         """Generate one batch. DecodeError where it doesn't return as the contract says."""
         ids, mask = padded(batch, self.loaded.profile.special_ids.pad)
+        seed_generators(self.loaded.protocol.decode.generator_seed)
         before, started = rng_states(), time.perf_counter_ns()
         decoded = decode_greedy(self.model, ids, mask, eos=self.loaded.profile.special_ids.eos, tick=progress.step)
         wall_ns, after = time.perf_counter_ns() - started, rng_states()
@@ -120,12 +122,26 @@ def open_engine(loaded: LoadedProtocol, request: Request) -> Engine:
     deviations = require_registered(loaded.profile, digests, port=request.port)
     deviations += software_deviations(protocol.software, port=request.port)
     model = load_model(loaded.profile, request.execution, request.placement, checkpoint)
-    budget = protocol.grids[request.grid].max_new_tokens
-    effective = adopt_contract(model, protocol.decode, loaded.profile.special_ids, budget)
+    try:
+        return _read_back(loaded, request, model, digests, (*request.deviations, *deviations))
+    except HarnessError:
+        model.close()
+        raise
+
+
+def _read_back(
+    loaded: LoadedProtocol,
+    request: Request,
+    model: LoadedModel,
+    digests: dict[str, str],
+    deviations: tuple[Deviation, ...],
+) -> Engine:
+    protocol, ids = loaded.protocol, loaded.profile.special_ids
+    effective = adopt_contract(model, protocol.decode, ids, protocol.grids[request.grid].max_new_tokens)
     facts = placement_facts(model.model, request.placement.id, loaded.profile, model.device)
     if not request.port:
         require_map(request.placement, facts.device_map)
     environment = read_environment(model, effective, digests)
     if request.execution.experts == "remote_code" and not uses_remote_code(loaded.profile, request.execution):
         deviations += (Deviation(field="experts", registered="remote_code", actual=environment.experts),)
-    return Engine(loaded, request, model, environment, facts, (*request.deviations, *deviations))
+    return Engine(loaded, request, model, environment, facts, deviations)

@@ -13,6 +13,7 @@ from filelock import Timeout
 from harness.errors import DecodeError, HarnessError, JournalError, SessionError, StorageError
 from harness.journal.assemble import read_spec, verified_journal
 from harness.journal.folder import RunFolder, write_journal, write_once, write_record
+from harness.places import places
 from harness.prompts.records import PromptBatch
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.grids import UnitKey
@@ -22,6 +23,7 @@ from harness.run.engine import Engine, open_engine
 from harness.run.prepare import prepare, read_gold
 from harness.run.progress import Progress, Sink, quiet
 from harness.run.request import Request, spec_of
+from harness.run.working_tree import working_tree
 
 Ready = Callable[[str], None]
 
@@ -141,7 +143,7 @@ def _land(work: Work, key: UnitKey) -> None:
     except HarnessError as error:
         _record_failure(work, key, "exception", str(error))
         raise
-    except Exception as error:
+    except Exception as error:  # whatever a library raises is this unit's failure, recorded under its name
         _record_failure(work, key, "exception", f"{type(error).__name__}: {error}")
         raise DecodeError(
             f"unit {key.name}",
@@ -172,7 +174,12 @@ def _record_failure(work: Work, key: UnitKey, kind: str, message: str) -> None:
 
 def _note_memory(folder: RunFolder, engine: Engine) -> None:
     process: ProcessIdentity = engine.model.process
-    note = {"process": process, "memory_bytes": engine.memory(), "model_load_ns": engine.model.load_ns}
+    note = {
+        "process": process,
+        "memory_bytes": engine.memory(),
+        "model_load_ns": engine.model.load_ns,
+        "working_tree": working_tree(places().root),
+    }
     write_record(folder.path / "workers" / f"{process.pid}-{process.model_load_id}.json", _observable(note))
 
 

@@ -106,7 +106,7 @@ def choose_placement(loaded: LoadedProtocol, options: Options) -> tuple[Placemen
         device_map="single" if whole else "auto",
         gpu_memory=gpu,
         cpu_memory=cpu,
-        offload_device="none" if whole else "cpu",
+        offload_device="none" if whole else ("disk" if gpu == "none" else "cpu"),
         resident=(),
         offloaded=(),
     )

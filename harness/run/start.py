@@ -5,11 +5,21 @@ from typing import TYPE_CHECKING
 from harness.journal.folder import RunFolder
 from harness.model.process import set_before_torch
 from harness.protocols.load import LoadedProtocol
+from harness.records.protocol import Execution, Placement
 from harness.run.progress import Sink, quiet
 from harness.run.request import Request
 
 if TYPE_CHECKING:
     from harness.run.produce import Ready
+
+
+def require_device(execution: Execution, placement: Placement) -> None:
+    """ModelError where the registered device isn't here, before anything else is done. The CPU always is."""
+    if execution.device == "cuda":
+        set_before_torch(execution, placement)
+        from harness.model.load import device_of  # noqa: PLC0415 - loads torch
+
+        device_of(execution)
 
 
 def generate_run(

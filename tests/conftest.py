@@ -1,0 +1,56 @@
+"""The harness's own tests: one hypothesis profile, shared fixtures, and no skips.
+
+Tests marked `inputs` need the registered data files; without HARNESS_INPUTS they are deselected and listed as not run.
+"""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import settings
+
+NOT_RUN = pytest.StashKey[list[str]]()
+SUPPORT = Path(__file__).parent / "support"
+
+settings.register_profile("pregate", deadline=None, derandomize=True, database=None, print_blob=False)
+settings.load_profile("pregate")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the shared fixtures."""
+    config.stash[NOT_RUN] = []
+    config.pluginmanager.register(_support("fixtures"), "support-fixtures")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what needs the registered files where there are none."""
+    if os.environ.get("HARNESS_INPUTS"):
+        return
+    without = [item for item in items if item.get_closest_marker("inputs") is not None]
+    config.stash[NOT_RUN] = [item.nodeid for item in without]
+    config.hook.pytest_deselected(items=without)
+    items[:] = [item for item in items if item not in set(without)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name what was not run."""
+    names = config.stash[NOT_RUN]
+    if names:
+        terminalreporter.section("not run: needs HARNESS_INPUTS")
+        for name in names:
+            terminalreporter.write_line(name)
+        terminalreporter.write_line(f"{len(names)} tests not run")
+
+
+def _support(name: str) -> ModuleType:
+    """`tests/support` as the package `pregate_support`: importlib mode leaves no folder on the path."""
+    if "pregate_support" not in sys.modules:
+        package = importlib.util.module_from_spec(
+            importlib.util.spec_from_loader("pregate_support", loader=None, is_package=True)
+        )
+        package.__path__ = [str(SUPPORT)]
+        sys.modules["pregate_support"] = package
+    return importlib.import_module(f"pregate_support.{name}")

@@ -1,0 +1,83 @@
+"""Every record type: frozen, strict, without defaults, and each field of it reaches the digest."""
+
+import msgspec
+import pytest
+
+from harness.canon import canonical_bytes, digest
+from harness.errors import JournalError
+from harness.records.base import decode_json
+
+
+def test_a_record_comes_back_from_its_canonical_bytes(record_example):
+    """Encoding and strict decoding give an equal record and the same bytes."""
+    record = record_example.record
+    again = decode_json(canonical_bytes(record), record_example.kind, where="here", error=JournalError, todo="Nothing.")
+    assert again == record
+    assert canonical_bytes(again) == canonical_bytes(record)
+
+
+def test_every_field_reaches_the_digest(record_field):
+    """Another value in one field is another digest: no two of the field's values share one."""
+    example, field = record_field
+    digests = [digest(example.record), *(digest(one) for one in example.changes(field))]
+    assert len(set(digests)) == len(digests)
+
+
+def test_every_field_can_be_changed(record_field):
+    """The walk really changes the field, unless its type has a single value (a schema number, a fixed word)."""
+    example, field = record_field
+    kind = next(one for one in example.info.fields if one.name == field).type
+    assert bool(example.changes(field)) is not has_one_value(kind)
+
+
+def has_one_value(kind):
+    """A fixed word, or a record of fixed words."""
+    if isinstance(kind, msgspec.inspect.StructType):
+        return all(has_one_value(field.type) for field in kind.fields)
+    return isinstance(kind, msgspec.inspect.LiteralType) and len(kind.values) == 1
+
+
+def test_no_field_has_a_default(record_field):
+    """Leaving a field out is an error that names it."""
+    example, field = record_field
+    plain = {name: value for name, value in example.plain.items() if name != field}
+    with pytest.raises(JournalError, match=f"expected a field `{field}`, found no such field"):
+        decode_json(msgspec.json.encode(plain), example.kind, where="here", error=JournalError, todo="Nothing.")
+
+
+def test_an_unknown_field_is_refused(record_example):
+    """A field that the type doesn't have is an error that names it."""
+    plain = record_example.plain | {"surprise": 1}
+    with pytest.raises(JournalError, match="found unknown field `surprise`"):
+        decode_json(msgspec.json.encode(plain), record_example.kind, where="here", error=JournalError, todo="Nothing.")
+
+
+def test_a_field_of_another_type_is_refused(record_field):
+    """Nothing is coerced: a list of lists is no value of any field, and the message names the field."""
+    example, field = record_field
+    plain = example.plain | {field: [[[]]]}
+    with pytest.raises(JournalError, match=rf"field \$\.{field}"):
+        decode_json(msgspec.json.encode(plain), example.kind, where="here", error=JournalError, todo="Nothing.")
+
+
+@pytest.mark.parametrize("value", ["3", 3.5, True, None], ids=repr)
+def test_a_number_is_not_coerced(value):
+    """An integer field takes an integer and nothing that could be read as one."""
+    from harness.records.manifest import Denominators
+
+    plain = {"sources": value, "units": 1, "cells": 1, "edges": 1}
+    with pytest.raises(JournalError, match=r"field \$\.sources: expected int"):
+        decode_json(msgspec.json.encode(plain), Denominators, where="here", error=JournalError, todo="Nothing.")
+
+
+def test_a_record_is_frozen(record_field):
+    """A record can't be changed in place."""
+    example, field = record_field
+    with pytest.raises(AttributeError, match="immutable"):
+        setattr(example.record, field, None)
+
+
+def test_bytes_that_are_not_json_are_refused():
+    """A torn file is an error of the caller's family, not of the decoder's."""
+    with pytest.raises(JournalError, match="expected JSON"):
+        decode_json(b'{"a": ', dict, where="torn.json", error=JournalError, todo="Nothing.")

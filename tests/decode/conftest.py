@@ -1,0 +1,52 @@
+"""The nano model, resident, loaded once; rows of real prompts."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.decode.greedy import adopt_contract
+from harness.model.load import LoadedModel, load_model
+from harness.places import places
+from harness.protocols.load import LoadedProtocol, load_protocol
+
+BUDGET = 8
+
+
+@pytest.fixture(scope="session")
+def loaded() -> LoadedProtocol:
+    """The nano protocol of this tree."""
+    return load_protocol("nano-behavior")
+
+
+@pytest.fixture(scope="session")
+def checkpoint(loaded) -> Path:
+    """The embedded checkpoint. Read only."""
+    return places().models / loaded.profile.id / "checkpoint"
+
+
+@pytest.fixture(scope="session")
+def shared(loaded, checkpoint) -> LoadedModel:
+    """The model, loaded once."""
+    placement = next(one for one in loaded.protocol.placements if one.id == loaded.protocol.placement)
+    model = load_model(loaded.profile, loaded.protocol.execution, placement, checkpoint)
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def model(shared, loaded) -> LoadedModel:
+    """The shared model under the contract, whatever the test before made of its generation config."""
+    adopt_contract(shared, loaded.protocol.decode, loaded.profile.special_ids, BUDGET)
+    return shared
+
+
+@pytest.fixture(scope="session")
+def batch(loaded) -> tuple[list[list[int]], list[list[int]]]:
+    """Three left-padded rows of ordinary IDs, int [3, 10], and their mask."""
+    pad = loaded.profile.special_ids.pad
+    rows = [[loaded.profile.special_ids.bos, *range(30 + 7 * row, 35 + 9 * row)] for row in range(3)]
+    width = max(map(len, rows))
+    return (
+        [[pad] * (width - len(row)) + row for row in rows],
+        [[0] * (width - len(row)) + [1] * len(row) for row in rows],
+    )

@@ -1,0 +1,143 @@
+"""The checkpoint's identity, before anything of it is loaded: every file, count and special ID that can be wrong."""
+
+import msgspec
+import pytest
+
+from harness.errors import ModelError, StorageError
+from harness.model.identity import check_shape, check_special_ids, checkpoint_digests, require_registered
+from harness.model.load import uses_remote_code
+from harness.records.base import Frozen, Unfrozen
+from harness.records.profile import ProfileFile
+
+FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
+COUNTS = {
+    "model_type": "llama",
+    "num_hidden_layers": 5,
+    "first_k_dense_replace": 0,
+    "n_routed_experts": 16,
+    "num_experts_per_tok": 2,
+    "hidden_size": 64,
+    "vocab_size": 2047,
+}
+
+
+def one_byte_changed(data):
+    """The same length, another last byte."""
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def test_the_embedded_checkpoint_is_the_registered_one(loaded, checkpoint):
+    """No deviation, and every file of the profile was hashed."""
+    found = checkpoint_digests(loaded.profile, checkpoint)
+    assert require_registered(loaded.profile, found, port=False) == ()
+    assert set(found) == {file.name for file in loaded.profile.files} == set(FILES)
+    check_shape(loaded.profile, checkpoint)
+    check_special_ids(loaded.profile, checkpoint)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_changed_byte_in_a_file_is_refused(loaded, checkpoint, files, name):
+    """R04 6.1: the file, its registered digest and the one found."""
+    found = checkpoint_digests(loaded.profile, files(name, one_byte_changed((checkpoint / name).read_bytes())))
+    message = f"checkpoint file {name} of nano: expected [0-9a-f]{{64}}, found {found[name]}"
+    with pytest.raises(ModelError, match=message):
+        require_registered(loaded.profile, found, port=False)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_refused(loaded, files, name):
+    """By its path."""
+    with pytest.raises(StorageError, match=f"{name}: expected a readable checkpoint file of nano, found No such file"):
+        checkpoint_digests(loaded.profile, files(name, None))
+
+
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "model.safetensors"])
+def test_a_port_lists_another_file_as_a_deviation(loaded, files, name):
+    """Under --port the digest found is recorded beside the registered one."""
+    found = checkpoint_digests(loaded.profile, files(name, b"other"))
+    (deviation,) = require_registered(loaded.profile, found, port=True)
+    assert deviation.field == f"checkpoint.{name}"
+    assert deviation.actual == found[name] != deviation.registered
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_a_port_keeps_the_tokenizer(loaded, files, name):
+    """Another tokenizer is another protocol, under --port too."""
+    with pytest.raises(ModelError, match=f"checkpoint file {name}"):
+        require_registered(loaded.profile, checkpoint_digests(loaded.profile, files(name, b"other")), port=True)
+
+
+@pytest.mark.parametrize(("field", "value"), COUNTS.items(), ids=COUNTS)
+def test_another_shape_is_refused(loaded, files, field, value):
+    """Every count of the profile, as config.json has it."""
+    with pytest.raises(ModelError, match=rf"config\.json: {field}: expected .*, found {value}\."):
+        check_shape(loaded.profile, files("config.json", {field: value}))
+
+
+def test_a_count_that_is_not_there_is_refused(loaded, files):
+    """No default stands in for it."""
+    with pytest.raises(ModelError, match="model_type: expected deepseek_v2, found no such field"):
+        check_shape(loaded.profile, files("config.json", b"{}"))
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff"], ids=["empty", "torn", "list", "bytes"])
+def test_a_config_that_is_no_object_is_refused(loaded, files, data):
+    """As a ModelError with the file's name."""
+    with pytest.raises(ModelError, match=r"config\.json: expected (JSON|a JSON object)"):
+        check_shape(loaded.profile, files("config.json", data))
+
+
+def test_a_quantised_model_is_refused(loaded, files):
+    """It is another profile under another name."""
+    with pytest.raises(ModelError, match="quantization_config: expected no quantisation"):
+        check_shape(loaded.profile, files("config.json", {"quantization_config": {"bits": 4}}))
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pth", "last.ckpt", "model.gguf"])
+def test_other_weights_beside_are_refused(loaded, files, name):
+    """A pickle or a quantised file beside the registered weights is never there to be picked up."""
+    with pytest.raises(ModelError, match=f"expected safetensors weights only, found {name}"):
+        check_shape(loaded.profile, files(name, b"x"))
+
+
+@pytest.mark.parametrize("name", ["generation_config.json", "config.json"])
+@pytest.mark.parametrize("field", ["bos_token_id", "eos_token_id"])
+@pytest.mark.parametrize("value", [7, [1, 7], None], ids=str)
+def test_another_special_id_is_refused(loaded, files, name, field, value):
+    """Also a list that has the right ID among others."""
+    with pytest.raises(ModelError, match=f"{name}: {field}: expected [0-9]+, found"):
+        check_special_ids(loaded.profile, files(name, {field: value}))
+
+
+CODE = [
+    ProfileFile(name="modeling.py", role="code", digest=Frozen(sha256="0" * 64)),
+    ProfileFile(name="configuration.py", role="code", digest=Unfrozen(reason="not published")),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "experts", "trusted"),
+    [
+        pytest.param(CODE[:1], "remote_code", True, id="all-frozen"),
+        pytest.param(CODE, "remote_code", False, id="one-owed"),
+        pytest.param([], "remote_code", False, id="no-code-registered"),
+        pytest.param(CODE[:1], "grouped_mm", False, id="not-registered-to-run"),
+    ],
+)
+def test_remote_code_needs_every_digest(loaded, code, experts, trusted):
+    """Code of a checkpoint runs only where the protocol says so and each of its files is pinned."""
+    profile = msgspec.structs.replace(loaded.profile, files=(*loaded.profile.files, *code))
+    execution = msgspec.structs.replace(loaded.protocol.execution, experts=experts)
+    assert uses_remote_code(profile, execution) is trusted
+
+
+@pytest.mark.parametrize("port", [False, True])
+def test_an_owed_digest_stops_all_but_a_port(loaded, port):
+    """R04 6.1: what isn't frozen can't be the registered file; a port records what was there."""
+    profile = msgspec.structs.replace(loaded.profile, files=tuple(CODE[1:]))
+    if port:
+        (deviation,) = require_registered(profile, {"configuration.py": "1" * 64}, port=True)
+        assert deviation.registered == "unfrozen (not published)"
+    else:
+        with pytest.raises(ModelError, match=r"expected unfrozen \(not published\), found 1111"):
+            require_registered(profile, {"configuration.py": "1" * 64}, port=False)

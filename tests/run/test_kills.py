@@ -1,0 +1,104 @@
+"""A run that is killed again and again is, in the end, the run that nobody killed.
+
+HARNESS_KILLS kills (default 3) at moments drawn from the test's own seed. Up to 3 kills use the smoke grid, more the
+formal one, whose run is long enough for them.
+"""
+
+import os
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness.journal.folder import RunFolder, journals, read_journal, write_record
+from harness.ledgers.close import close_run
+from harness.places import places
+from harness.run.child import ChildRequest
+from harness.run.request import make_request
+
+KILLS = int(os.environ.get("HARNESS_KILLS", "3"))
+TIER = "smoke" if KILLS <= 3 else "formal"
+NAMES = ("run.json", "ledger.json", "statistics.json")
+
+
+def start(folder):
+    """`python -m harness generate FOLDER` as a child."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "HARNESS_"))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness", "generate", str(folder.path)],
+        env=environment | {"HARNESS_ROOT": str(places().root)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def finish(folder):
+    """Run a child to its end."""
+    output, _ = (child := start(folder)).communicate()
+    assert child.returncode == 0, output.decode("utf-8", "replace")
+
+
+def loads(folder):
+    """How many children have loaded their model in this folder."""
+    ready = folder.path / "ready"
+    return len(list(ready.iterdir())) if ready.exists() else 0
+
+
+def kill_when(folder, units, seconds):
+    """Start a child; once its model is loaded and that many units lie there, wait, kill -9. False: it had ended."""
+    before, child = loads(folder), start(folder)
+    while child.poll() is None and (loads(folder) == before or len(landed(folder)) < units):
+        time.sleep(0.01)
+    try:
+        child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        return True
+    return False
+
+
+def landed(folder):
+    """Finished units, each with what would change if its file were written again."""
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes()) for path in journals(folder)}
+
+
+@pytest.fixture
+def asked(nano, options, tmp_path):
+    """`asked(name)`: a new folder with the request of the tier's grid in it."""
+
+    def make(name):
+        folder = RunFolder(tmp_path / name)
+        request = make_request(nano, TIER, name, options())
+        folder.create()
+        write_record(folder.file("request.json"), ChildRequest(request=request, forbidden=(), workers=1))
+        return folder
+
+    return make
+
+
+def test_a_killed_run_is_the_undisturbed_run(asked, nano):
+    """R04's resume: the bytes of run, ledger and statistics are the same, and no finished unit was written again."""
+    undisturbed, killed = asked("run"), asked("killed")
+    finish(undisturbed)
+    close_run(undisturbed, nano)
+    walls = [read_journal(path).observation.wall_ns / 1e9 for path in journals(undisturbed)]
+    moments = random.Random("kills")
+    hits, kept = 0, {}
+    for number in range(KILLS):
+        most = len(kept) + (len(walls) - 1 - len(kept)) // (KILLS - number)
+        hits += kill_when(killed, moments.randint(len(kept), most), moments.random() * min(walls))
+        now = landed(killed)
+        assert kept.items() <= now.items()
+        kept = now
+    finish(killed)
+    assert kept.items() <= landed(killed).items()
+    assert hits > 0
+    assert len(landed(killed)) == len(walls)
+    close_run(killed, nano)
+    assert {name: killed.file(name).read_bytes() for name in NAMES} == {
+        name: undisturbed.file(name).read_bytes() for name in NAMES
+    }

@@ -1,0 +1,171 @@
+"""What a run is asked for: a registered placement or a refusal, all domains or a port that says which it leaves out."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InputError, PlacementError, ProtocolError
+from harness.inputs.find import find_inputs
+from harness.protocols.grids import denominators
+from harness.run.request import available_domains, checkpoint_folder, choose_placement, make_request, spec_of
+
+
+def test_without_budgets_it_is_the_registered_placement(deepseek, options):
+    """The protocol's own, with no deviation."""
+    placement, deviations = choose_placement(deepseek, options())
+    assert placement.id == deepseek.protocol.placement
+    assert deviations == ()
+
+
+@pytest.mark.parametrize(("gpu", "name"), [("29GiB", "gpu29"), ("28GiB", "gpu28")])
+@pytest.mark.parametrize("cpu", ["80GiB", None])
+def test_registered_budgets_choose_their_placement(deepseek, options, gpu, cpu, name):
+    """Both budgets, or one with the protocol's own other."""
+    placement, deviations = choose_placement(deepseek, options(gpu_memory=gpu, cpu_memory=cpu))
+    assert (placement.id, deviations) == (name, ())
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cpu"),
+    [("27GiB", None), ("29 GiB", None), ("29GB", None), (None, "64GiB"), ("30GiB", "80GiB"), ("none", None)],
+)
+def test_other_budgets_are_refused(deepseek, options, gpu, cpu):
+    """Not rounded and not taken for a near one: the registered budgets are listed."""
+    with pytest.raises(PlacementError, match=r"expected one of \['28GiB/80GiB', '29GiB/80GiB'\], found"):
+        choose_placement(deepseek, options(gpu_memory=gpu, cpu_memory=cpu))
+
+
+def test_a_port_says_its_budgets(deepseek, options):
+    """Other budgets under --port: a placement named port, with its deviation."""
+    placement, deviations = choose_placement(deepseek, options(gpu_memory="70GiB", port=True))
+    assert (placement.id, placement.gpu_memory, placement.cpu_memory) == ("port", "70GiB", "80GiB")
+    assert (placement.resident, placement.offloaded) == ((), ())
+    (deviation,) = deviations
+    assert (deviation.field, deviation.registered) == ("placement", deepseek.protocol.placement)
+    assert "70GiB/80GiB" in deviation.actual
+
+
+def test_a_port_with_a_registered_budget_keeps_its_placement(deepseek, options):
+    """--port alone changes nothing that is as registered."""
+    placement, deviations = choose_placement(deepseek, options(gpu_memory="28GiB", cpu_memory="80GiB", port=True))
+    assert (placement.id, deviations) == ("gpu28", ())
+
+
+def test_a_cpu_budget_without_a_gpu_offloads_to_disk(nano, options):
+    """Where the CPU computes, what doesn't fit can only be on disk."""
+    placement, _ = choose_placement(nano, options(cpu_memory="5MB", port=True))
+    assert (placement.device_map, placement.offload_device) == ("auto", "disk")
+
+
+def test_all_registered_domains_run(nano, options):
+    """Embedded inputs are found without any folder."""
+    domains, deviations = available_domains(nano, find_inputs(nano.protocol, ()), port=False)
+    assert (domains, deviations) == (nano.domains, ())
+
+
+def test_a_missing_domain_is_refused(nano, tree):
+    """Domain, input and what to do."""
+    (tree.embedded_inputs / "math.jsonl").unlink()
+    with pytest.raises(ProtocolError, match=r"domain math: .*no file with SHA-256 .*--inputs DIR.*--port"):
+        available_domains(nano, find_inputs(nano.protocol, ()), port=False)
+
+
+def test_a_port_leaves_a_missing_domain_out(nano, tree):
+    """It says which and why, and every denominator follows."""
+    (tree.embedded_inputs / "math.jsonl").unlink()
+    domains, deviations = available_domains(nano, find_inputs(nano.protocol, ()), port=True)
+    assert domains == tuple(name for name in nano.domains if name != "math")
+    assert [(one.field, one.registered) for one in deviations] == [("domains.math", "present")]
+    assert "left out (no file with SHA-256" in deviations[0].actual
+    for grid in nano.protocol.grids:
+        counts = denominators(nano.protocol, grid, len(domains))
+        units = nano.units(grid, domains)
+        assert len(units) == counts.units
+        assert {unit.domain for unit in units} == set(domains)
+        assert counts.cells == counts.units * len(nano.protocol.conditions)
+        assert counts.cells * len(nano.domains) == nano.manifest.denominators[grid].cells * len(domains)
+
+
+def test_a_port_without_any_domain_is_refused(nano, tree):
+    """Nothing isn't a smaller denominator."""
+    for path in tree.embedded_inputs.iterdir():
+        path.unlink()
+    with pytest.raises(ProtocolError, match="expected at least one domain's input, found none"):
+        available_domains(nano, find_inputs(nano.protocol, ()), port=True)
+
+
+@pytest.mark.parametrize("port", [False, True], ids=["registered", "port"])
+def test_an_altered_input_is_an_error(nano, tree, port):
+    """A file under the registered name with other bytes is never left out as missing."""
+    with (tree.embedded_inputs / "math.jsonl").open("ab") as stream:
+        stream.write(b"\n")
+    with pytest.raises(InputError, match=r"input nano-math: .*math\.jsonl: expected SHA-256"):
+        available_domains(nano, find_inputs(nano.protocol, ()), port=port)
+
+
+def test_owed_sources_stop_a_formal_run(deepseek):
+    """The first domain that can't run, and the manifest's own reason."""
+    owed = deepseek.unfrozen[0]
+    with pytest.raises(ProtocolError) as caught:
+        available_domains(deepseek, find_inputs(deepseek.protocol, ()), port=False)
+    words = f"domain {owed.domain}: expected the registered input, frozen, found unfrozen: {owed.reason}"
+    assert words in str(caught.value)
+
+
+@pytest.mark.inputs
+def test_owed_sources_stop_a_formal_run_beside_every_input(deepseek):
+    """With all other inputs there it is refused for the owed ones."""
+    found = find_inputs(deepseek.protocol, (Path(os.environ["HARNESS_INPUTS"]),))
+    with pytest.raises(ProtocolError, match=f"domain {deepseek.unfrozen[0].domain}: .*found unfrozen: "):
+        available_domains(deepseek, found, port=False)
+
+
+@pytest.mark.inputs
+def test_a_port_runs_the_domains_that_are_there(deepseek):
+    """Three of four; the Chinese stand-in isn't taken for the registered file."""
+    found = find_inputs(deepseek.protocol, (Path(os.environ["HARNESS_INPUTS"]),))
+    domains, deviations = available_domains(deepseek, found, port=True)
+    owed = {source.domain for source in deepseek.unfrozen}
+    assert domains == tuple(name for name in deepseek.domains if name not in owed)
+    assert {one.field for one in deviations} == {f"domains.{name}" for name in owed}
+    assert denominators(deepseek.protocol, "formal", len(domains)).cells == 96
+
+
+def test_a_domain_without_input_is_left_out_for_its_own_reason(deepseek):
+    """Owed domains for the manifest's reason, the others for their missing file: none twice."""
+    with pytest.raises(ProtocolError, match="expected at least one domain's input"):
+        available_domains(deepseek, find_inputs(deepseek.protocol, ()), port=True)
+
+
+def test_the_embedded_checkpoint_is_the_default(nano, embedded_checkpoint):
+    """Of a profile that has one."""
+    assert checkpoint_folder(nano, None) == embedded_checkpoint.resolve()
+
+
+@pytest.mark.parametrize("given", [None, Path("/no/such/folder")], ids=["none", "wrong"])
+def test_no_checkpoint_is_refused(deepseek, given):
+    """Which model, and how to name it."""
+    message = f"expected a folder with {deepseek.profile.repository}, found no folder .*--checkpoint DIR"
+    with pytest.raises(ProtocolError, match=message):
+        checkpoint_folder(deepseek, given)
+
+
+@pytest.mark.parametrize("tier", ["smoke", "formal", "replay"])
+def test_a_request_is_as_registered(nano, options, tier):
+    """Grid, placement, execution and domains are the protocol's; nothing deviates."""
+    request = make_request(nano, tier, "run-1", options())
+    protocol = nano.protocol
+    assert request.grid == protocol.tier_grids[tier]
+    assert (request.placement.id, request.execution) == (protocol.placement, protocol.execution)
+    assert (request.domains, request.port, request.deviations) == (nano.domains, False, ())
+
+
+def test_the_spec_carries_every_deviation(nano, options, tree):
+    """A port's run says in its own record what isn't registered; run ID and digest are there."""
+    (tree.embedded_inputs / "math.jsonl").unlink()
+    request = make_request(nano, "smoke", "run-1", options(port=True, cpu_memory="5MB"), tree)
+    spec = spec_of(request, nano, request.deviations)
+    assert [one.field for one in spec.deviations] == ["placement", "domains.math"]
+    assert (spec.port, spec.run_id, spec.protocol_digest, spec.placement) == (True, "run-1", nano.digest, "port")
+    assert spec.domains == request.domains

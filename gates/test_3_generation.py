@@ -2,15 +2,8 @@
 
 import pytest
 
-from harness.checks.generation import (
-    assembled_run,
-    decode_contract,
-    greedy_steps,
-    normal_return,
-    output_identity,
-    placement_recorded,
-    rng_untouched,
-)
+from harness.checks.generation import decode_contract, greedy_steps, normal_return, output_identity, rng_untouched
+from harness.checks.whole import assembled_run, placement_recorded
 from harness.plugin.session import Judged
 
 
@@ -22,7 +15,7 @@ def test_call_returned(judged: Judged) -> None:
 
 @pytest.mark.gate("decode_contract", decode_contract)
 def test_effective_generation_config_is_the_contract(judged: Judged) -> None:
-    """R04 4: greedy, do_sample=false, use_cache=true, EOS and PAD of the tokenizer, read back from the model."""
+    """R04 1 and 4: greedy, do_sample=false, use_cache=true, EOS and PAD, kernels and precision, as read back."""
     assert not judged.differences, judged.message
 
 
@@ -34,23 +27,23 @@ def test_every_step_is_finite_and_greedy(judged: Judged) -> None:
 
 @pytest.mark.gate("output_identity", output_identity)
 def test_output_agrees_with_itself(judged: Judged) -> None:
-    """R04 5: IDs, text, hashes, EOS and length; a row without EOS has exactly the budget."""
+    """R04 5: text is what the IDs decode to; hashes, EOS and length; a row without EOS has exactly the budget."""
     assert not judged.differences, judged.message
 
 
 @pytest.mark.gate("rng_untouched", rng_untouched)
 def test_generators_are_untouched(judged: Judged) -> None:
-    """R04 4: Python, NumPy, torch CPU and torch CUDA states before and after the unit."""
+    """R04 4: Python, NumPy, torch CPU and CUDA states are the same before and after, and before every unit."""
     assert not judged.differences, judged.message
 
 
 @pytest.mark.gate("placement_recorded", placement_recorded)
 def test_placement_is_recorded_and_registered(judged: Judged) -> None:
-    """R04 1 and 6.6: device map, bytes by device and offload facts, read back."""
+    """R04 1 and 6.6: device map, bytes by device, offload facts and memory, read back; they agree with each other."""
     assert not judged.differences, judged.message
 
 
 @pytest.mark.gate("assembled_run", assembled_run)
 def test_run_is_what_its_journals_assemble_to(judged: Judged) -> None:
-    """R04 5: exactly the grid's units, in order, byte for byte, under the registered name."""
+    """R04 5: exactly the grid's units, in order, by its registered name; run, ledger, statistics byte for byte."""
     assert not judged.differences, judged.message

@@ -1,18 +1,23 @@
 """What checks read: a run, a pair of runs, a smoke record, each loaded from files alone.
 
 A part that can't be read is kept as the error that says why, so that every row that needs it fails with that reason.
+The registered tokenizer and the registered gold numbers are read here, anew, where a check holds the run against them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from harness.canon import sha256_hex
-from harness.errors import HarnessError
+from harness.errors import HarnessError, JournalError
 from harness.files import read_bytes
+from harness.gold import registered_gold
 from harness.journal.assemble import read_environment, read_placement, read_run, read_spec, units_by_key
 from harness.journal.folder import RunFolder, failures, journals, read_journal, read_record
+from harness.places import places
+from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
 from harness.protocols.grids import RowKey, UnitKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.ledger import Ledger
@@ -26,6 +31,7 @@ from harness.records.run import (
     Run,
     RunSpec,
     UnitEvidence,
+    UnitObservation,
 )
 
 Differences = tuple[str, ...]
@@ -47,13 +53,17 @@ def cell_name(row: RowKey) -> str:
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """One run folder. Properties raise the HarnessError that says why a part can't be had; `stopped` is
-    what ended generation, if anything did.
+    """One run folder. Properties raise the HarnessError that says why a part can't be had.
+
+    `stopped` is what ended generation, if anything did. `checkpoint` and `inputs` are where the session looks for the
+    registered tokenizer and inputs; without them the embedded ones are meant.
     """
 
     loaded: LoadedProtocol
     folder: RunFolder
     stopped: HarnessError | None = None
+    checkpoint: Path | None = None
+    inputs: tuple[Path, ...] = ()
 
     @cached_property
     def spec(self) -> RunSpec:
@@ -107,15 +117,48 @@ class RunEvidence:
         """Who made the units, one entry a unit."""
         return tuple(read_journal(path).observation.process for path in journals(self.folder))
 
+    @cached_property
+    def tokenizer(self) -> PromptTokenizer:
+        """The registered tokenizer, from hash-checked files."""
+        return locate_tokenizer(self.loaded, self.checkpoint, places())
+
+    @cached_property
+    def registered_gold(self) -> dict[str, str]:
+        """Final numbers by source ID as the registered inputs hold them now."""
+        return registered_gold(self.loaded, self.inputs, self.keys)
+
+    def observation(self, row: RowKey) -> UnitObservation:
+        """How the row's unit was made."""
+        return read_journal(self.folder.journal(_unit_key(row))).observation
+
     def unit(self, row: RowKey) -> UnitEvidence:
-        """The row's unit. A run that lacks one doesn't assemble, so it fails before this."""
-        if row.unit is None:
-            raise RuntimeError(f"row {row} has no unit")
-        return self.units[row.unit.source_id, row.unit.replicate]
+        """The row's unit; JournalError where the run has none."""
+        key = _unit_key(row)
+        unit = self.units.get((key.source_id, key.replicate))
+        if unit is None:
+            raise self._lacks(row, "a unit", "none")
+        return unit
 
     def cell(self, row: RowKey) -> CellRecord:
-        """The row's cell, by its condition."""
-        return next(cell for cell in self.unit(row).cells if cell.condition == row.item)
+        """The row's cell, by its condition; JournalError where it isn't there exactly once."""
+        return self.condition(row, row.item)
+
+    def condition(self, row: RowKey, name: str) -> CellRecord:
+        """The cell of a condition in the row's unit; JournalError where it isn't there exactly once."""
+        cells = [cell for cell in self.unit(row).cells if cell.condition == name]
+        if len(cells) != 1:
+            raise self._lacks(row, f"one cell {name}", str(len(cells)))
+        return cells[0]
+
+    def _lacks(self, row: RowKey, expected: str, found: str) -> JournalError:
+        where = f"{self.folder.path}: {cell_name(row)}"
+        return JournalError(where, expected=expected, found=found, todo="Start a new run.")
+
+
+def _unit_key(row: RowKey) -> UnitKey:
+    if row.unit is None:
+        raise RuntimeError(f"row {row} has no unit")
+    return row.unit
 
 
 @dataclass(frozen=True)

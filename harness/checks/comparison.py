@@ -20,10 +20,8 @@ def paired_comparison(evidence: RunEvidence, row: RowKey) -> Differences:
     found = _same(row, stored, again)
     if found:
         return found
-    edge, unit = stored[0], evidence.unit(row)
-    left, right = (
-        next(cell.generated_ids for cell in unit.cells if cell.condition == side) for side in (edge.left, edge.right)
-    )
+    edge = stored[0]
+    left, right = (evidence.condition(row, side).generated_ids for side in (edge.left, edge.right))
     compared = edge.comparison
     pairs = (
         ("ids_exact", left == right, compared.ids_exact),

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+from harness.canon import sha256_hex
 from harness.evidence import Differences, RunEvidence, cell_name, differs
-from harness.files import read_bytes
+from harness.files import file_sha256, read_bytes
 from harness.journal.folder import RunFolder
-from harness.protocols.grids import RowKey
+from harness.protocols.grids import RowKey, gate_rows
 from harness.records.audit import Audit, SmokeReference
 from harness.records.run import Deviation
-from harness.snapshots.content import origin_of, snapshot_bytes, unit_snapshot
+from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot
 from harness.snapshots.store import Frozen, read_audit
 
 
@@ -38,10 +39,13 @@ class RegistrationEvidence:
 
 
 def frozen_snapshots(evidence: SnapshotEvidence, row: RowKey) -> Differences:
-    """R04 8: the unit equals its frozen snapshot, which comes from another run of the same protocol."""
+    """R04 8: the unit equals its frozen snapshot, which comes from another run of the same protocol.
+
+    A unit made by one of the accepted run's model loads is that run's own, also in a run resumed from it.
+    """
     run, frozen = evidence.run, evidence.frozen
     found = []
-    if frozen.index.origin == origin_of(run.processes):
+    if set(origins_of([run.observation(row).process])) & set(frozen.index.origins):
         found.append(differs(f"{cell_name(row)} snapshot", "one of another run", "this run's own: nothing to compare"))
     if frozen.index.protocol_digest != run.loaded.digest:
         found.append(differs(f"{cell_name(row)} protocol digest", frozen.index.protocol_digest, run.loaded.digest))
@@ -62,7 +66,8 @@ def _first_difference(row: RowKey, stored: bytes, made: bytes) -> str:
         if '"condition":' in other:
             condition = other.split('"')[3]
         if one != other:
-            return differs(f"{cell_name(row)} {condition} snapshot", one.strip()[:200], other.strip()[:200])
+            shown = (sha256_hex(line.encode()) if '"text_escaped":' in line else line.strip() for line in (one, other))
+            return differs(f"{cell_name(row)} {condition} snapshot", *(line[:200] for line in shown))
     return differs(f"{cell_name(row)} snapshot", f"{len(stored)} bytes", f"{len(made)} bytes")
 
 
@@ -70,16 +75,45 @@ def smoke_passed(evidence: SmokeEvidence, row: RowKey) -> Differences:
     """R04 3: a passed smoke run of the same protocol digest, environment and port state, complete and unaltered."""
     audit: Audit = read_audit(evidence.folder)
     run = evidence.run
-    pairs = (
+    noted = evidence.reference.audit_sha256
+    registered = _smoke_rows(run)
+    pairs: tuple[tuple[str, object, object], ...] = (
+        ("audit record", noted, file_sha256(evidence.folder.file("audit.json"), what="audit record")),
         ("tier", "smoke", audit.tier),
         ("protocol digest", run.loaded.digest, audit.protocol_digest),
         ("passed", True, audit.passed),
+        ("gates", registered, {gate.id: gate.registered for gate in audit.gates}),
+        ("rows passed", registered, {gate.id: gate.passed for gate in audit.gates}),
+        ("open books", (), audit.books),
         ("environment", run.run.environment_sha256, audit.environment_sha256),
         ("port", run.spec.port, audit.port),
+        ("deviations", run.spec.deviations, audit.deviations),
         ("run", evidence.reference.run_sha256, audit.run_sha256),
+        ("run.json", audit.run_sha256, audit.files.get("run.json", "none")),
+        ("files altered after the audit", [], _altered(evidence.folder, audit)),
         ("run folder", True, evidence.folder.path.resolve() != run.folder.path.resolve()),
     )
     return tuple(differs(f"{row.item} smoke {name}", one, other) for name, one, other in pairs if one != other)
+
+
+def _smoke_rows(run: RunEvidence) -> dict[str, int]:
+    """The rows of every gate that the protocol registers for smoke, over the run's domains."""
+    protocol, profile = run.loaded.protocol, run.loaded.profile
+    return {
+        gate.id: len(gate_rows(protocol, profile, gate, run.loaded.units(gate.tiers["smoke"].grid, run.spec.domains)))
+        for gate in protocol.gates
+        if "smoke" in gate.tiers
+    }
+
+
+def _altered(folder: RunFolder, audit: Audit) -> list[str]:
+    """Audited files that are gone or hold other bytes now."""
+    here = {name: folder.file(name) for name in audit.files}
+    return sorted(
+        name
+        for name, path in here.items()
+        if not path.is_file() or file_sha256(path, what="audited file") != audit.files[name]
+    )
 
 
 def registration(evidence: RegistrationEvidence, row: RowKey) -> Differences:

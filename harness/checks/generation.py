@@ -1,13 +1,15 @@
-"""Generation checks (R04 4-6): calls that return, the contract as read back, steps, outputs, generators, placement."""
+"""Generation checks (R04 4-6): calls that return, the contract as read back, steps, outputs, generators."""
 
 import json
+from collections.abc import Iterator
 
-from harness.canon import canonical_bytes
+from harness.canon import text_sha256
 from harness.evidence import Differences, RunEvidence, cell_name, differs
-from harness.files import read_bytes
-from harness.journal.assemble import assemble
 from harness.journal.folder import cell_problem, read_journal
 from harness.protocols.grids import RowKey
+from harness.records.base import Frozen
+
+NEUTRAL = ("null", "0", "0.0", "false")
 
 
 def normal_return(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -24,7 +26,10 @@ def normal_return(evidence: RunEvidence, row: RowKey) -> Differences:
 
 
 def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R04 4: the effective generation config, read back from the model, is the registered contract."""
+    """R04 4: the effective generation config and execution, read back from the model, are the registered contract.
+
+    Values are compared as JSON text, so that 1 isn't true and 1.0 isn't 1.
+    """
     contract, ids = evidence.loaded.protocol.decode, evidence.loaded.profile.special_ids
     wanted: dict[str, object] = {
         "do_sample": contract.do_sample,
@@ -38,15 +43,39 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
         "eos_token_id": ids.eos,
         "pad_token_id": ids.pad,
     }
-    effective = {name: json.loads(value) for name, value in evidence.environment.generation_config.items()}
-    del row
-    neutral = {name: value for name, value in effective.items() if name not in wanted and value not in (None, 0, False)}
+    effective = evidence.environment.generation_config
     found = [
-        differs(f"generation config {name}", value, effective.get(name))
+        differs(f"{row.item} generation config {name}", json.dumps(value), effective.get(name, "not read back"))
         for name, value in wanted.items()
-        if effective.get(name) != value
+        if effective.get(name) != json.dumps(value)
     ]
-    return (*found, *(differs(f"generation config {name}", "nothing set", value) for name, value in neutral.items()))
+    others = [
+        differs(f"{row.item} generation config {name}", "nothing set", value)
+        for name, value in effective.items()
+        if name not in wanted and value not in NEUTRAL
+    ]
+    return (*found, *others, *_execution(evidence, row))
+
+
+def _execution(evidence: RunEvidence, row: RowKey) -> Iterator[str]:
+    """R04 1 and 6.1: kernels, precision, threads, software and weights as read back; a port lists what deviates."""
+    execution, environment = evidence.loaded.protocol.execution, evidence.environment
+    names = ("dtype", "attention", "experts", "threads", "deterministic_algorithms", "float32_matmul_precision")
+    pairs = [(name, getattr(execution, name), getattr(environment, name)) for name in names]
+    pairs += [
+        (f"software.{name}", pin, environment.packages.get(name, "not installed"))
+        for name, pin in evidence.loaded.protocol.software.packages.items()
+    ]
+    weights = [(file.name, file.digest) for file in evidence.loaded.profile.files]
+    pairs += [
+        (f"checkpoint.{name}", pin.sha256, environment.checkpoint.get(name, "none"))
+        for name, pin in weights
+        if isinstance(pin, Frozen)
+    ]
+    listed = {(one.field, one.registered, one.actual) for one in evidence.spec.deviations if evidence.spec.port}
+    for name, expected, found in pairs:
+        if expected != found and (name, str(expected), str(found)) not in listed:
+            yield differs(f"{row.item} environment {name}", expected, found)
 
 
 def greedy_steps(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -64,15 +93,16 @@ def greedy_steps(evidence: RunEvidence, row: RowKey) -> Differences:
 
 
 def output_identity(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R04 5: hashes follow from IDs and text; EOS is last or absent; a row without EOS has exactly the budget."""
+    """R04 5: text is the IDs' own, hashes follow; EOS is last or absent; a row without EOS has exactly the budget."""
     cell, unit = evidence.cell(row), evidence.unit(row)
     eos = evidence.loaded.profile.special_ids.eos
     columns = evidence.loaded.profile.shape.vocabulary_columns
-    problem = cell_problem(cell)
+    problem, decoded = cell_problem(cell), text_sha256(evidence.tokenizer.decode(cell.generated_ids))
     found = [differs(f"{cell_name(row)} {problem[0]}", problem[1], problem[2])] if problem else []
     ended = eos in cell.generated_ids
     at_budget = len(cell.generated_ids) == unit.max_new_tokens
     pairs = (
+        ("text_sha256 of the decoded IDs", decoded, cell.text_sha256),
         ("eos", ended, cell.eos),
         (
             "position of the first EOS",
@@ -83,7 +113,9 @@ def output_identity(evidence: RunEvidence, row: RowKey) -> Differences:
         (
             "stop state",
             "natural EOS or the whole budget",
-            "natural EOS or the whole budget" if ended or at_budget else f"{cell.length} tokens without EOS",
+            "natural EOS or the whole budget"
+            if ended or at_budget
+            else f"{len(cell.generated_ids)} tokens without EOS",
         ),
         ("IDs within the vocabulary", True, all(0 <= token < columns for token in cell.generated_ids)),
         ("length within the budget", True, 0 < cell.length <= unit.max_new_tokens),
@@ -92,44 +124,13 @@ def output_identity(evidence: RunEvidence, row: RowKey) -> Differences:
 
 
 def rng_untouched(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R04 4: the states of Python, NumPy, torch CPU and torch CUDA are the same before and after the unit."""
+    """R04 4: Python, NumPy, torch CPU and CUDA states are the same before and after, and before every unit."""
     unit = evidence.unit(row)
-    found = []
+    first = evidence.run.units[0].rng_before
+    found = [] if unit.rng_before == first else [differs(f"{cell_name(row)} seeded states", first, unit.rng_before)]
     for name in ("python", "numpy", "torch_cpu", "torch_cuda"):
         before, after = getattr(unit.rng_before, name), getattr(unit.rng_after, name)
         if before != after:
             found.append(differs(f"{cell_name(row)} {name} generator", before, after))
     hashed = not evidence.environment.gpus or hasattr(unit.rng_before.torch_cuda, "sha256")
     return tuple(found) if hashed else (*found, differs(f"{cell_name(row)} torch_cuda", "a state hash", "no device"))
-
-
-def placement_recorded(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R04 1 and 6.6: the record has device map, bytes by device and offload facts, and they are the registered ones."""
-    facts, spec = evidence.placement, evidence.spec
-    placed = {placement.id: placement for placement in evidence.loaded.protocol.placements}
-    registered = placed.get(spec.placement)
-    pairs: list[tuple[str, object, object]] = [
-        ("placement", spec.placement, facts.id),
-        ("placement in run.json", facts, evidence.run.placement),
-        ("device map", True, bool(facts.device_map)),
-        ("parameter bytes", True, sum(facts.parameter_bytes.values()) > 0),
-    ]
-    if registered is not None:
-        pairs.append(("offloaded modules", sorted(registered.offloaded), sorted(facts.offloaded)))
-    elif not spec.port:
-        pairs.append(("placement", sorted(placed), spec.placement))
-    return tuple(differs(f"{row.item} {name}", one, other) for name, one, other in pairs if one != other)
-
-
-def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R04 5: run.json is byte for byte what its journals assemble to, with the registered count and name."""
-    stored = read_bytes(evidence.folder.file("run.json"), what="assembled run")
-    again = canonical_bytes(assemble(evidence.folder, evidence.loaded))
-    name = evidence.loaded.protocol.result_name + (" (port)" if evidence.spec.port else "")
-    pairs = (
-        ("bytes of run.json", "what its journals give", "what its journals give" if stored == again else "other bytes"),
-        ("units", [key.source_id for key in evidence.keys], [unit.source_id for unit in evidence.run.units]),
-        ("protocol digest", evidence.loaded.digest, evidence.run.protocol_digest),
-        ("name of the result", name, evidence.run.result_name),
-    )
-    return tuple(differs(f"{row.item} {name}", one, other) for name, one, other in pairs if one != other)

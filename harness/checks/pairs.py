@@ -1,104 +1,125 @@
 """Checks of two runs made apart: placement equivalence, independent replay, row determinism.
 
-Each first proves that the two really are two. A pair that can't prove it fails on every row.
+Each first proves that the two really are two. A pair that can't prove it fails on every row. The proof rests on
+observations (processes, model loads, moments), which no digest covers: whoever forges all of them isn't found out here.
 """
 
-from harness.errors import JournalError
+from collections.abc import Sequence
+
+import msgspec
+
+from harness.canon import text_sha256
+from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
-from harness.records.run import CellRecord
+from harness.records.run import ProcessIdentity
+
+Pairs = Sequence[tuple[str, object, object]]
 
 
 def placement_equivalence(pair: PairEvidence, row: RowKey) -> Differences:
-    """R04 8, R05 3: two different device maps, an MoE layer really offloaded in one, all registered fields equal."""
+    """R04 8, R05 3: two different device maps, an MoE layer really offloaded in one, all registered fields equal.
+
+    Two maps are different where they put other bytes on the devices, however finely their modules are listed.
+    """
     one, other = pair.first.placement, pair.second.placement
-    found = list(made_apart(pair, row))
-    for side, facts in ((pair.rule.left, one), (pair.rule.right, other)):
-        if facts.id != side:
-            found.append(differs(f"{cell_name(row)} placement", side, facts.id))
-    if one.device_map == other.device_map:
-        found.append(differs(f"{cell_name(row)} device maps", "two different maps", "the same map twice"))
-    if not one.offloaded_moe_layers and not other.offloaded_moe_layers:
-        found.append(differs(f"{cell_name(row)} offloaded MoE layers", "at least one on one side", "none"))
-    return (*found, *same_cell(pair, row))
+    if pair.first.spec.placement == pair.rule.right:
+        one, other = other, one
+    same = one.device_map == other.device_map or one.parameter_bytes == other.parameter_bytes
+    offloaded = bool(one.offloaded_moe_layers or other.offloaded_moe_layers)
+    pairs: Pairs = (
+        ("placement", pair.rule.left, one.id),
+        ("placement", pair.rule.right, other.id),
+        ("device maps", "two different maps", "the same map twice" if same else "two different maps"),
+        ("an MoE layer offloaded on one side", True, offloaded),
+        ("environment", pair.first.run.environment_sha256, pair.second.run.environment_sha256),
+    )
+    return (*made_apart(pair, row), *_differences(row, pairs), *same_cell(pair, row))
 
 
 def independent_replay(pair: PairEvidence, row: RowKey) -> Differences:
     """R04 4 and 6.7: a fresh process, the same environment and placement, all registered fields equal."""
-    found = list(made_apart(pair, row))
     one, other = pair.first, pair.second
-    if one.run.environment_sha256 != other.run.environment_sha256:
-        found.append(differs(f"{cell_name(row)} environment", one.run.environment_sha256, other.run.environment_sha256))
-    if one.placement != other.placement:
-        found.append(differs(f"{cell_name(row)} placement", one.placement.id, other.placement.id))
-    return (*found, *same_cell(pair, row))
+    pairs: Pairs = (
+        ("environment", one.run.environment_sha256, other.run.environment_sha256),
+        ("placement", one.placement, other.placement),
+    )
+    return (*made_apart(pair, row), *_differences(row, pairs), *same_cell(pair, row))
 
 
 def row_determinism(evidence: VariantEvidence, row: RowKey) -> Differences:
     """Ours: with the variant's threads and processes, read back, every registered field is the same."""
     pair, variant = evidence.pairs[row.variant], evidence.variants[row.variant]
-    workers = len({process.pid for process in pair.second.processes})
-    pairs = (
-        ("threads", variant.threads, pair.second.environment.threads),
-        ("processes that made units", variant.workers, workers),
+    first, second = pair.first, pair.second
+    usual = (first.loaded.protocol.execution.threads, 1)
+    pairs: Pairs = (
+        ("threads", variant.threads, second.environment.threads),
+        ("processes that made units", variant.workers, len({process.model_load_id for process in second.processes})),
+        ("a variant", True, (variant.threads, variant.workers) != usual),
+        ("placement", first.placement, second.placement),
+        (
+            "environment apart from threads",
+            first.environment,
+            msgspec.structs.replace(second.environment, threads=first.environment.threads),
+        ),
     )
-    found = [differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other]
-    return (*made_apart(pair, row), *found, *same_cell(pair, row))
+    return (*made_apart(pair, row), *_differences(row, pairs), *same_cell(pair, row))
 
 
 def made_apart(pair: PairEvidence, row: RowKey) -> Differences:
-    """The two runs share no process and no model load, and the second is the children's that the parent started."""
+    """The two runs share no process, model load or call; the second has the rule's grid and is the children's."""
     one, other = pair.first, pair.second
-    loads = {process.model_load_id for process in one.processes} & {
-        process.model_load_id for process in other.processes
-    }
-    pids = {process.pid for process in other.processes}
-    found = []
-    if one.folder.path.resolve() == other.folder.path.resolve():
-        found.append(differs(f"{cell_name(row)} runs", "two run folders", "one folder twice"))
-    if loads:
-        found.append(differs(f"{cell_name(row)} model loads", "none shared", f"{len(loads)} shared: the run itself"))
-    if not pids <= set(pair.pids):
-        found.append(differs(f"{cell_name(row)} processes", f"the started children {sorted(pair.pids)}", sorted(pids)))
-    if one.run.protocol_digest != other.run.protocol_digest:
-        found.append(differs(f"{cell_name(row)} protocol", one.run.protocol_digest, other.run.protocol_digest))
-    return tuple(found)
+    loads = len(_loads(one.processes) & _loads(other.processes))
+    pids, started = {process.pid for process in other.processes}, f"the started children {sorted(pair.pids)}"
+    pairs: Pairs = (
+        ("run folders", 2, len({one.folder.path.resolve(), other.folder.path.resolve()})),
+        ("shared processes", [], sorted(_starts(pair.first.processes) & _starts(pair.second.processes))),
+        ("model loads", "none shared", f"{loads} shared: the run itself" if loads else "none shared"),
+        ("calls", "two", "the same one twice" if _call(one, row) == _call(other, row) else "two"),
+        ("processes", started, started if pids <= set(pair.pids) else f"{sorted(pids)}"),
+        ("protocol", one.run.protocol_digest, other.run.protocol_digest),
+        ("grid", pair.rule.grid, other.run.grid),
+        ("port", one.run.port, other.run.port),
+    )
+    return _differences(row, pairs)
+
+
+def _starts(processes: Sequence[ProcessIdentity]) -> set[tuple[int, int]]:
+    return {(process.started_us, process.model_loaded_us) for process in processes}
+
+
+def _loads(processes: Sequence[ProcessIdentity]) -> set[str]:
+    return {process.model_load_id for process in processes}
+
+
+def _call(evidence: RunEvidence, row: RowKey) -> tuple[int, int]:
+    observation = evidence.observation(row)
+    return observation.wall_ns, observation.finished_us
 
 
 def same_cell(pair: PairEvidence, row: RowKey) -> Differences:
-    """Every registered field of the cell is equal in both runs; IDs say where they part."""
-    one, other = _cell(pair.first, row), _cell(pair.second, row)
-    found = []
+    """Every registered field of the cell, its IDs among them, is equal in both runs; IDs say where they part."""
+    one, other = pair.first.cell(row), pair.second.cell(row)
+    found = [] if "generated_ids" in pair.rule.fields else [differs(cell_name(row), "generated_ids compared", "not")]
     for name in pair.rule.fields:
         left, right = getattr(one, name), getattr(other, name)
-        if left == right:
-            continue
-        if name == "generated_ids":
-            step = next(
-                (at for at, two in enumerate(zip(left, right, strict=False)) if two[0] != two[1]),
-                min(len(left), len(right)),
-            )
-            found.append(
-                differs(
-                    f"{cell_name(row)} {name} from step {step}",
-                    list(left[step : step + 4]),
-                    list(right[step : step + 4]),
-                )
-            )
-        else:
-            found.append(differs(f"{cell_name(row)} {name}", left, right))
+        if left != right and name == "generated_ids":
+            found.append(_parting(row, left, right))
+        elif left != right:
+            found.append(differs(f"{cell_name(row)} {name}", *_shown(name, left, right)))
     return tuple(found)
 
 
-def _cell(evidence: RunEvidence, row: RowKey) -> CellRecord:
-    if row.unit is None:
-        raise RuntimeError(f"row {row} has no unit")
-    unit = evidence.units.get((row.unit.source_id, row.unit.replicate))
-    if unit is None:
-        raise JournalError(
-            f"{evidence.folder.path}: {row.unit.source_id}",
-            expected="a unit",
-            found="none",
-            todo="Start the run again.",
-        )
-    return next(cell for cell in unit.cells if cell.condition == row.item)
+def _parting(row: RowKey, left: tuple[int, ...], right: tuple[int, ...]) -> str:
+    step = common_prefix(left, right)
+    where = f"{cell_name(row)} generated_ids from step {step}"
+    return differs(where, list(left[step : step + 4]), list(right[step : step + 4]))
+
+
+def _shown(name: str, left: object, right: object) -> tuple[object, object]:
+    """Model text isn't shown, only its digest."""
+    return (text_sha256(str(left)), text_sha256(str(right))) if name == "text_escaped" else (left, right)
+
+
+def _differences(row: RowKey, pairs: Pairs) -> Differences:
+    return tuple(differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other)

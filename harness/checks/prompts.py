@@ -4,7 +4,7 @@ from harness.canon import ids_sha256
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
 from harness.records.protocol import Condition
-from harness.records.run import CellRecord, UnitEvidence
+from harness.records.run import CellRecord
 
 
 def prompt_hashes(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -21,10 +21,10 @@ def prompt_hashes(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def single_id_contract(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 2 and 6.4: against its level's official cell, exactly the registered number of IDs differs."""
-    unit, cell = evidence.unit(row), evidence.cell(row)
+    cell = evidence.cell(row)
     condition = _condition(evidence, row.item)
     boundary = next(one for one in evidence.loaded.protocol.boundaries if one.name == condition.boundary)
-    official = _official(evidence, unit, condition)
+    official = _official(evidence, row, condition)
     eos = evidence.loaded.profile.special_ids.eos
     if len(official.prompt_ids) != len(cell.prompt_ids):
         return (differs(f"{cell_name(row)} prompt length", len(official.prompt_ids), len(cell.prompt_ids)),)
@@ -52,7 +52,7 @@ def batch_alignment(evidence: RunEvidence, row: RowKey) -> Differences:
     found: list[str] = []
     for cell in unit.cells:
         where = f"{cell_name(row)} {cell.condition}"
-        level = len(_official(evidence, unit, _condition(evidence, cell.condition)).prompt_ids)
+        level = len(_official(evidence, row, _condition(evidence, cell.condition)).prompt_ids)
         places = [place for place, token in enumerate(cell.prompt_ids) if token == bos]
         expected_bos = [0, *(edit.position for edit in cell.edits if edit.replaced == bos)]
         pairs = (
@@ -68,8 +68,8 @@ def _condition(evidence: RunEvidence, name: str) -> Condition:
     return next(one for one in evidence.loaded.protocol.conditions if one.id == name)
 
 
-def _official(evidence: RunEvidence, unit: UnitEvidence, condition: Condition) -> CellRecord:
+def _official(evidence: RunEvidence, row: RowKey, condition: Condition) -> CellRecord:
     name = next(
         one.id for one in evidence.loaded.protocol.conditions if one.system == condition.system and one.edits == 0
     )
-    return next(cell for cell in unit.cells if cell.condition == name)
+    return evidence.condition(row, name)

@@ -1,5 +1,7 @@
 """`generate FOLDER`: a child's whole work, as request.json in that folder says. Started by the harness, not by hand."""
 
+import os
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from harness.run.start import generate_run
 
 WAIT_S = 600.0
 POLL_S = 0.05
+PARENT_POLL_S = 0.5
+ORPHANED = 3
 
 
 def generate(folder: Path) -> None:
@@ -20,8 +24,21 @@ def generate(folder: Path) -> None:
     with errors_to_stderr():
         call = read_child_request(folder / "request.json")
         forbid_reading(tuple(Path(one) for one in call.forbidden), but=folder)
+        end_with_parent()
         meeting = Meeting(folder, call.workers)
         generate_run(load_protocol(call.request.protocol), call.request, RunFolder(folder), ready=meeting.wait)
+
+
+def end_with_parent() -> None:
+    """A child whose session was killed writes nothing into the next one's part: it ends within a second."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_POLL_S)
+        os._exit(ORPHANED)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
 class Meeting:

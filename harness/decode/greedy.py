@@ -95,6 +95,10 @@ READ_BACK = (
 )
 
 
+# In a generation config's own list of what isn't default, but no setting of the contract: the grid has the budget.
+NO_SETTING = ("max_new_tokens", "transformers_version")
+
+
 def adopt_contract(
     loaded: LoadedModel, contract: DecodeContract, ids: SpecialIds, max_new_tokens: int
 ) -> dict[str, Any]:
@@ -102,7 +106,9 @@ def adopt_contract(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # transformers warns that greedy ignores temperature: the contract says so
         loaded.model.generation_config = contract_config(contract, ids, max_new_tokens)
-    return {name: getattr(loaded.model.generation_config, name, None) for name in READ_BACK}
+    effective = loaded.model.generation_config
+    others = {name: value for name, value in effective.to_diff_dict().items() if name not in (*READ_BACK, *NO_SETTING)}
+    return {name: getattr(effective, name, None) for name in READ_BACK} | others
 
 
 def decode_greedy(

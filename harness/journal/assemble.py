@@ -62,6 +62,14 @@ def require_spec(folder: RunFolder, spec: RunSpec, loaded: LoadedProtocol) -> No
             raise JournalError(where, expected=str(expected), found=str(found), todo=TODO)
 
 
+def verify_units(folder: RunFolder, keys: tuple[UnitKey, ...], loaded: LoadedProtocol) -> None:
+    """The named units are this run's and unaltered; JournalError names the unit and the field."""
+    spec = read_spec(folder)
+    require_spec(folder, spec, loaded)
+    for key in keys:
+        verified_journal(folder, key, loaded, spec)
+
+
 def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, spec: RunSpec) -> Journal:
     """One journal, checked against protocol, environment, placement, grid, source and conditions."""
     journal = read_journal(folder.journal(key))

@@ -3,13 +3,14 @@
 Knows pytest and xdist; every judgement is `harness.checks`', every run `harness.run`'s.
 """
 
+import warnings
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from harness.errors import HarnessError
-from harness.plugin import books, collect, options, reports
+from harness.plugin import collect, options, reports
 from harness.plugin.session import Judged, gate_session, is_gate_session, open_session
 
 __all__ = ["gate_row", "judged"]
@@ -37,12 +38,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         collect.parametrize(metafunc)
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Exactly one tier marker an item; protocols in order, gates in the order in which they need each other."""
+    """Exactly one tier marker an item; protocols in order, gates in the order in which they need each other.
+
+    First of all hooks: `-m` would deselect an item without a marker before anybody missed it.
+    """
     if is_gate_session(config):
         collect.drop_unregistered(items)
-        collect.require_one_tier(items)
+        try:
+            collect.require_plain_names(items)
+            collect.require_one_tier(items)
+        except pytest.UsageError as error:
+            if not gate_session(config).is_worker:
+                raise
+            collect.give_up(config, items, str(error))
         collect.order(items)
 
 
@@ -53,6 +63,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             gate_session(session.config).start()
         except HarnessError as error:
             raise pytest.UsageError(str(error)) from error
+        except OSError as error:
+            raise pytest.UsageError(f"{error.filename or 'the run folder'}: {error.strerror or error}") from error
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -66,7 +78,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
     """What a worker collected."""
     if is_gate_session(node.config):
-        gate_session(node.config).books.collected_by_worker(ids)
+        gate_session(node.config).books.collect(ids)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -79,10 +91,10 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What this process collected."""
     if is_gate_session(session.config):
-        gate_session(session.config).books.collected_here([item.nodeid for item in session.items])
+        gate_session(session.config).books.collect([item.nodeid for item in session.items])
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """No lone surrogate in any report; no skip in a formal or replay session."""
     report = yield
@@ -92,17 +104,38 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Every report is counted, on the controller."""
-    books.note(report)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a file: one that skips itself is a failure of a formal or replay session."""
+    report = yield
+    if is_gate_session(collector.config):
+        reports.scrub(report)
+        reports.refuse_skip(report, gate_session(collector.config).tier)
+    return report
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Close the books; an open book is a failed session, whatever the rest says."""
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
+    """Close the books; an open book is a failed session, whatever the rest says.
+
+    After workers were stopped and JUnit was written, before the terminal's summary.
+    """
+    try:
+        yield
+    except Exception as error:  # another plugin's, or a full disk's: entered, so that the books still close
+        if not is_gate_session(session.config):
+            raise
+        gate_session(session.config).books.errors.append(f"at the session's end: {type(error).__name__}: {error}")
     if is_gate_session(session.config):
-        gate_session(session.config).finish(session, int(exitstatus))
+        gate_session(session.config).finish(session, int(session.exitstatus))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
+    """A warning travels from workers as a report does. The hook has no config: it acts in every session."""
+    reports.scrub_warning(warning_message)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -5,20 +5,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-_reports: list[pytest.TestReport] = []
-
-
-def note(report: pytest.TestReport) -> None:
-    """Count a report. The hook has no config, so the reports of the process are kept here until they are taken."""
-    _reports.append(report)
-
-
-def take() -> list[pytest.TestReport]:
-    """The reports since the last taking."""
-    taken = list(_reports)
-    _reports.clear()
-    return taken
-
 
 @dataclass(slots=True)
 class Books:
@@ -30,30 +16,27 @@ class Books:
     errors: list[str] = field(default_factory=list)
     _cases: Counter[str] = field(default_factory=Counter)
 
-    def collected_here(self, ids: list[str]) -> None:
-        """The items of this process."""
-        self._collect(ids)
-
-    def collected_by_worker(self, ids: list[str]) -> None:
-        """The items of a worker; all workers collect the same."""
-        self._collect(ids)
+    def collect(self, ids: list[str]) -> None:
+        """The items of this process or of a worker; all workers collect the same."""
+        if any(not one for one in ids):
+            self.errors.append("a collected case without a name")
+        self.collected |= set(ids)
 
     def worker_died(self, worker: str, why: str) -> None:
         """A worker that went down is an open entry, whatever was rescheduled."""
         self.errors.append(f"a worker died: {worker} {why}"[:300])
 
-    def read(self, reports: list[pytest.TestReport]) -> None:
-        """Enter reports: a case is reported by its call, or by the setup that kept it from being called."""
-        for report in reports:
-            if not report.nodeid:
-                self.errors.append("a report without a name")
-                continue
-            if report.when != "call" and report.failed:
-                self.errors.append(f"error in {report.when} of {report.nodeid}")
-            if report.when == "call" or (report.when == "setup" and not report.passed):
-                self._cases[report.nodeid] += 1
-                self.outcomes[report.nodeid] = report.outcome
-                self.properties[report.nodeid] = dict(report.user_properties)
+    def report(self, report: pytest.TestReport) -> None:
+        """Enter a report: a case is reported by its call, or by the setup that kept it from being called."""
+        if not report.nodeid:
+            self.errors.append("a report without a name")
+            return
+        if report.when != "call" and report.failed:
+            self.errors.append(f"error in {report.when} of {report.nodeid}")
+        if report.when == "call" or (report.when == "setup" and not report.passed):
+            self._cases[report.nodeid] += 1
+            self.outcomes[report.nodeid] = report.outcome
+            self.properties[report.nodeid] = dict(report.user_properties)
 
     def problems(self) -> tuple[str, ...]:
         """Why the books don't close; empty where they do."""
@@ -72,7 +55,22 @@ class Books:
             found.append("nothing was collected")
         return tuple(found)
 
-    def _collect(self, ids: list[str]) -> None:
-        if any(not one for one in ids):
-            self.errors.append("a collected case without a name")
-        self.collected |= set(ids)
+
+class Recorder:
+    """Hooks that see every report of a session, on the controller. They get no config, so they hold its books."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count it."""
+        self._books.report(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that can't be collected is an open entry, also where the rest ran."""
+        if not report.passed:
+            self._books.errors.append(f"{report.outcome} at collection: {report.nodeid or 'the session'}")
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        """An error of pytest or of a plugin, here or on a worker, is an open entry, whatever the exit code."""
+        self._books.errors.append(f"internal error: {str(excrepr).splitlines()[-1]}"[:300])

@@ -9,6 +9,7 @@ import pytest
 
 from harness.evidence import Check
 from harness.plugin.options import TIERS
+from harness.plugin.reports import clean
 from harness.plugin.session import gate_session
 from harness.protocols.grids import RowKey, gate_rows
 from harness.protocols.load import LoadedProtocol
@@ -71,7 +72,17 @@ def tier_rows(loaded: LoadedProtocol, gate: Gate, tier: Tier, domains: tuple[str
 
 def drop_unregistered(items: list[pytest.Item]) -> None:
     """Take out gates that no protocol of the session registers in its tier: they have no row to judge."""
-    items[:] = [item for item in items if item.get_closest_marker("gate") is None or _row_of(item) is not None]
+    items[:] = [item for item in items if not _is_gate(item) or _row_of(item) is not None]
+
+
+def require_plain_names(items: list[pytest.Item]) -> None:
+    """A name that UTF-8 can't hold reaches no worker, no JUnit file and no book."""
+    for item in items:
+        name = clean(item.nodeid)
+        if any("\ud800" <= letter <= "\udfff" for letter in item.nodeid):
+            raise pytest.UsageError(
+                f"{name}: expected a name in Unicode text, found a lone surrogate. Rename the test."
+            )
 
 
 def require_one_tier(items: list[pytest.Item]) -> None:
@@ -82,6 +93,13 @@ def require_one_tier(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"{item.nodeid}: expected exactly one of the markers {', '.join(TIERS)}, found {marks or 'none'}."
             )
+
+
+def give_up(config: pytest.Config, items: list[pytest.Item], reason: str) -> None:
+    """On a worker: collect nothing and report why. An exception would end the worker without its reason."""
+    items.clear()
+    report = pytest.CollectReport(nodeid="gates", outcome="failed", longrepr=reason, result=[])
+    config.hook.pytest_collectreport(report=report)
 
 
 def order(items: list[pytest.Item]) -> None:
@@ -96,6 +114,11 @@ def _rank(item: pytest.Item) -> tuple[int, int]:
         return (0, 0)
     names = [loaded.protocol.id for loaded in gate_session(item.config).protocols]
     return (names.index(row.protocol), row.sort_key)
+
+
+def _is_gate(item: pytest.Item) -> bool:
+    # A test that carries the marker and judges no row is no gate: it needs a tier marker like any other item.
+    return item.get_closest_marker("gate") is not None and "gate_row" in getattr(item, "fixturenames", ())
 
 
 def _row_of(item: pytest.Item) -> GateRow | None:

@@ -11,7 +11,6 @@ from harness.errors import HarnessError
 from harness.evidence import RunEvidence
 from harness.files import file_sha256, write_atomic
 from harness.journal.folder import RunFolder, read_record
-from harness.plugin import books
 from harness.plugin.collect import tier_rows
 from harness.plugin.session import GateSession, evidence_of_run
 from harness.protocols.load import LoadedProtocol
@@ -23,23 +22,23 @@ UNHASHED = ("audit.json", "audit.json.sha256", "session.log")
 
 def end_session(gates: GateSession, session: pytest.Session, exitstatus: int) -> None:
     """Judge the session itself; sets the exit code to failure where anything is open."""
-    gates.books.read(books.take())
-    problems = gates.books.problems()
-    failed = bool(problems)
-    try:
-        for loaded in gates.protocols:
-            audit = _write_audit(gates, loaded, problems)
+    problems = list(gates.books.problems())
+    if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        problems.append(f"the session ended early, with exit code {exitstatus}")
+    failed = False
+    for loaded in gates.protocols:
+        try:
+            audit = _write_audit(gates, loaded, tuple(problems), exitstatus)
+        except (HarnessError, OSError) as error:
+            problems.append(f"{loaded.protocol.id}: no audit record: {error}")
+        else:
             failed = failed or not audit.passed
             gates.records[loaded.protocol.id] = _line(gates, audit)
-    except HarnessError as error:
-        problems = (*problems, str(error))
-        failed = True
-    finally:
-        for loaded in gates.protocols:
+        finally:
             gates.stages(loaded.protocol.id).close()
     for number, problem in enumerate(problems):
         gates.records[f"~{number:03d}"] = f"BOOKS NOT CLOSED: {problem}"
-    if failed and exitstatus == pytest.ExitCode.OK:
+    if (failed or problems) and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -65,13 +64,14 @@ def gate_accounts(gates: GateSession, loaded: LoadedProtocol) -> tuple[GateAccou
     return tuple(accounts)
 
 
-def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str, ...]) -> Audit:
+def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str, ...], exitstatus: int) -> Audit:
     folder = gates.folder(loaded.protocol.id)
     _place_junit(gates, folder)
     evidence = evidence_of_run(gates, loaded)
     accounts = gate_accounts(gates, loaded)
     request = gates.stages(loaded.protocol.id).request
     complete = folder.file("run.json").exists()
+    whole = bool(accounts) and all(one.passed == one.registered for one in accounts)
     audit = Audit(
         schema=1,
         protocol=loaded.protocol.id,
@@ -92,7 +92,7 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
         reported=len(gates.books.outcomes),
         errors=len(gates.books.errors),
         books=problems,
-        passed=complete and not problems and bool(accounts) and all(one.passed == one.registered for one in accounts),
+        passed=complete and whole and not problems and exitstatus == pytest.ExitCode.OK,
         files=dict(_digests(folder.path)),
     )
     data = canonical_bytes(audit)

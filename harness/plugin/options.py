@@ -46,9 +46,13 @@ def selected_tier(config: pytest.Config) -> Tier | None:
 
 
 def covers_gates(config: pytest.Config, gates: Path) -> bool:
-    """Whether the session's arguments lie in the gates folder."""
-    paths = [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]
-    return any(path == gates.resolve() or gates.resolve() in path.parents for path in paths)
+    """Whether the session's arguments reach into the gates folder."""
+    gates = gates.resolve()
+    paths = _argument_paths(config)
+    if any(path == gates or gates in path.parents for path in paths):
+        return True
+    looks_only = config.option.collectonly and not config.option.markexpr
+    return not looks_only and any(path in gates.parents for path in paths)
 
 
 def refuse(config: pytest.Config, gates: Path) -> None:
@@ -62,41 +66,59 @@ def refuse(config: pytest.Config, gates: Path) -> None:
             f"gates run one tier at a time: expected -m smoke, formal or replay, found -m {config.option.markexpr!r}"
             + (f". A compound -m would judge part of {mentioned[0]}." if mentioned else ".")
         )
-    if config.option.run and len(config.option.protocol) > 1:
-        raise pytest.UsageError("--run names one run folder: expected one --protocol, found several.")
+    if not config.pluginmanager.hasplugin("junitxml"):
+        raise pytest.UsageError(
+            "a gate session leaves a JUnit file: expected pytest's junitxml plugin, found it disabled."
+        )
+    found = _mixing(config, gates) + _given(config, SHOWING) + _given(config, UPDATING)
     if tier in WHOLE_TIERS:
-        narrowed = _narrowing(config, gates)
-        if narrowed:
-            raise pytest.UsageError(
-                f"a {tier} session judges the whole protocol: expected none of its items left out or altered, found "
-                f"{', '.join(narrowed)}. Run `pytest gates/ -m {tier}` as it stands."
-            )
+        found += _narrowing(config, gates)
+    if found:
+        raise pytest.UsageError(
+            f"a {tier} session judges gates as they stand: expected nothing left out, added or altered, found "
+            f"{', '.join(found)}. Run `pytest gates/ -m {tier}` as it stands."
+        )
+
+
+NARROWING = {
+    "-k": "keyword",
+    "--lf": "lf",
+    "--ff": "failedfirst",
+    "--nf": "newfirst",
+    "--deselect": "deselect",
+    "--ignore": "ignore",
+    "--ignore-glob": "ignore_glob",
+    "--sw": "stepwise",
+    "--sw-skip": "stepwise_skip",
+    "--sw-reset": "stepwise_reset",
+    "-x/--maxfail": "maxfail",
+    "--setup-only": "setuponly",
+    "--setup-plan": "setupplan",
+    "--runxfail": "runxfail",
+    "--pyargs": "pyargs",
+}
+SHOWING = {"--fixtures": "showfixtures", "--fixtures-per-test": "show_fixtures_per_test"}  # they exit 0 and run nothing
+UPDATING = {"--snapshot-update": "update_snapshots", "--snapshot-update-new-only": "update_new_snapshots_only"}
 
 
 def _narrowing(config: pytest.Config, gates: Path) -> list[str]:
-    option = config.option
-    flags = {
-        "-k": "keyword",
-        "--lf": "lf",
-        "--ff": "failedfirst",
-        "--nf": "newfirst",
-        "--deselect": "deselect",
-        "--ignore": "ignore",
-        "--ignore-glob": "ignore_glob",
-        "--sw": "stepwise",
-        "-x/--maxfail": "maxfail",
-        "--snapshot-update": "update_snapshots",
-        "--setup-only": "setuponly",
-        "--setup-plan": "setupplan",
-        "--runxfail": "runxfail",
-        "--collect-only": "collectonly",
-        "--pyargs": "pyargs",
-    }
-    found = [flag for flag, name in flags.items() if getattr(option, name, None)]
-    if option.collectonly:
-        found.remove("--collect-only")
-    whole = {str(gates.resolve()), str(gates.resolve().parent)}
     partial = [
-        one for one in config.args if "::" in one or str(Path(config.invocation_params.dir, one).resolve()) not in whole
+        one
+        for one, path in zip(config.args, _argument_paths(config), strict=True)
+        if "::" in one or gates.resolve() in path.parents
     ]
-    return found + [f"the argument {one}" for one in partial]
+    return _given(config, NARROWING) + [f"the argument {one}" for one in partial]
+
+
+def _mixing(config: pytest.Config, gates: Path) -> list[str]:
+    gates = gates.resolve()
+    paths = zip(config.args, _argument_paths(config), strict=True)
+    return [f"the argument {one}" for one, path in paths if path != gates and gates not in path.parents]
+
+
+def _given(config: pytest.Config, flags: dict[str, str]) -> list[str]:
+    return [flag for flag, name in flags.items() if getattr(config.option, name, None)]
+
+
+def _argument_paths(config: pytest.Config) -> list[Path]:
+    return [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]

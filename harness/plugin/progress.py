@@ -1,5 +1,8 @@
 """The progress line of a session: drawn on a terminal between pytest's captures, nowhere else."""
 
+import shutil
+import sys
+
 import pytest
 
 from harness.run.progress import Sink, quiet
@@ -15,7 +18,11 @@ def sink_for(config: pytest.Config) -> Sink:
         return quiet
 
     def draw(line: str) -> None:
+        width = min(WIDTH, shutil.get_terminal_size().columns - 1)
+        reporter.ensure_newline()  # the reporter then repeats the file's name before its next result
         with capture.global_and_fixture_disabled():
-            reporter.write("\r" + line[:WIDTH].ljust(WIDTH) + ("" if line else "\r"))
+            # Past the reporter, which would count the line's width as its own.
+            sys.stdout.write("\r" + line[:width].ljust(width) + ("" if line else "\r"))
+            sys.stdout.flush()
 
     return draw

@@ -4,7 +4,6 @@ Evidence is made once for a process and reach (`harness.plugin.stages`); judging
 """
 
 import secrets
-import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from harness.evidence import Differences, RunEvidence, guarded
 from harness.journal.folder import RunFolder
 from harness.places import Places, places
 from harness.plugin import options
-from harness.plugin.books import Books
+from harness.plugin.books import Books, Recorder
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.protocol import Tier
 from harness.snapshots.store import is_frozen
@@ -63,11 +62,6 @@ class GateSession:
         return hasattr(self.config, "workerinput")
 
     @property
-    def is_distributed(self) -> bool:
-        """Whether this is a controller whose workers run the items."""
-        return not self.is_worker and bool(getattr(self.config.option, "numprocesses", None))
-
-    @property
     def only_collects(self) -> bool:
         """Nothing is generated or written."""
         return bool(self.config.option.collectonly)
@@ -91,7 +85,8 @@ class GateSession:
 
     def domains(self, loaded: LoadedProtocol) -> tuple[str, ...]:
         """The domains that run: all, or under --port those whose input is there."""
-        return self.stages(loaded.protocol.id).domains if self.config.option.port else loaded.domains
+        named = self.config.option.port and self.tier is not None
+        return self.stages(loaded.protocol.id).domains if named else loaded.domains
 
     def start(self) -> None:
         """Refuse, before any model is loaded; claim the run folders (not on workers, which share them)."""
@@ -176,14 +171,25 @@ def open_session(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     _require_frozen_for_replay(tier, protocols, tree)
     runs = workerinput["harness_runs"] if workerinput else _run_folders(config, tree, tier, protocols)
-    config.stash[KEY] = GateSession(config, tree, tier, protocols, runs)
+    config.stash[KEY] = session = GateSession(config, tree, tier, protocols, runs)
+    config.pluginmanager.unregister(name="hypothesispytest")  # no gate uses it, and its summary loads the whole library
+    if workerinput is None:
+        config.pluginmanager.register(Recorder(session.books), "pregate-books")
     if workerinput is None and not config.option.collectonly and config.option.xmlpath is None:
         config.option.xmlpath = str(Path(next(iter(runs.values()))) / "junit.xml")
 
 
 def _chosen(config: pytest.Config, tree: Places) -> tuple[str, ...]:
     named = tuple(dict.fromkeys(config.option.protocol))
-    return named or tuple(name for name in protocol_ids(tree) if name.startswith(DEFAULT_PREFIX))
+    chosen = named or tuple(name for name in protocol_ids(tree) if name.startswith(DEFAULT_PREFIX))
+    if not chosen:
+        known = ", ".join(protocol_ids(tree)) or "none"
+        raise pytest.UsageError(
+            f"no --protocol given: expected one of {known}, found no {DEFAULT_PREFIX}* to run instead."
+        )
+    if config.option.run and len(chosen) > 1:
+        raise pytest.UsageError(f"--run names one run folder: expected one --protocol, found {', '.join(chosen)}.")
+    return chosen
 
 
 def _require_frozen_for_replay(tier: Tier | None, protocols: tuple[LoadedProtocol, ...], tree: Places) -> None:
@@ -211,9 +217,3 @@ def _run_folders(
 def evidence_of_run(session: GateSession, loaded: LoadedProtocol) -> RunEvidence:
     """The main run's evidence as it lies on disk."""
     return RunEvidence(loaded, session.folder(loaded.protocol.id))
-
-
-def terminal(config: pytest.Config) -> "pytest.TerminalReporter | None":
-    """The reporter of a terminal; None where output goes elsewhere, or on a worker."""
-    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
-    return reporter if reporter is not None and sys.__stdout__ is not None and reporter.isatty else None

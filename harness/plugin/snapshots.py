@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.data import SnapshotCollections
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
 
@@ -45,6 +46,10 @@ class FrozenUnitExtension(SingleFileSnapshotExtension):
         del test_location
         protocol, unit = str(index).split("/")
         return str(Path(protocol) / FROZEN_TIER / unit)
+
+    def discover_snapshots(self, **_: Any) -> SnapshotCollections:
+        """None to call unused: a replay has a part, other protocols' are there too, and `read_frozen` lists all."""
+        return SnapshotCollections()
 
     def is_snapshot_location(self, *, location: str) -> bool:
         """Unit files only; the index isn't a snapshot."""

@@ -10,10 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from filelock import FileLock
 
 from harness.checks.frozen import SmokeEvidence, SnapshotEvidence
-from harness.errors import HarnessError, JournalError, SessionError
+from harness.errors import HarnessError, JournalError, SessionError, StorageError
 from harness.evidence import PairEvidence, RunEvidence, VariantEvidence
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
@@ -27,7 +28,7 @@ from harness.run.child import replace_request, run_apart, with_threads
 from harness.run.registration import registration_evidence
 from harness.run.request import Options, Request, make_request
 from harness.run.smoke import SmokeCall, passed_smoke
-from harness.run.start import generate_run
+from harness.run.start import generate_run, require_device
 from harness.snapshots.store import is_frozen, read_frozen
 
 
@@ -68,13 +69,15 @@ class Stages:
 
     def open(self, *, claim: bool) -> None:
         """Refuse before any generation: inputs, prompts, checkpoint, folder, unfrozen parts."""
+        request = self.request  # what is refused leaves no folder behind
+        require_device(request.execution, request.placement)
+        self._made["registration"] = registration_evidence(self._loaded, request)
+        if is_frozen(self._loaded.protocol.id, self._session.tree):
+            read_frozen(self._loaded.protocol.id, self._session.tree)
         if claim:
             self.folder.create()
             self._claim = self.folder.claim()
-            require_resumable(self._loaded, self.folder, self.request)
-        self._made["registration"] = registration_evidence(self._loaded, self.request)
-        if is_frozen(self._loaded.protocol.id, self._session.tree):
-            read_frozen(self._loaded.protocol.id, self._session.tree)
+            require_resumable(self._loaded, self.folder, request)
 
     def close(self) -> None:
         """Release the folder."""
@@ -91,54 +94,80 @@ class Stages:
 
     def evidence(self, reach: str) -> Any:
         """The evidence of a reach, made at the first call. What can't be made is raised at every call."""
-        if reach not in self._made:
-            makers: dict[str, Callable[[], Any]] = {
-                "smoke_record": self._smoke,
-                "run": self._run,
-                "placement": lambda: self._pair("placement", self._loaded.protocol.placement_equivalence),
-                "replay": lambda: self._pair("replay", self._loaded.protocol.independent_replay),
-                "determinism": self._determinism,
-                "snapshots": self._snapshots,
-            }
+        makers: dict[str, Callable[[], Any]] = {
+            "smoke_record": self._smoke,
+            "run": self._make_run,
+            "placement": lambda: self._pair("placement", self._loaded.protocol.placement_equivalence),
+            "replay": lambda: self._pair("replay", self._loaded.protocol.independent_replay),
+            "determinism": self._determinism,
+            "snapshots": self._snapshots,
+        }
+        return self._remembered(reach, makers.get(reach, _unknown))
+
+    def _remembered(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives, or why it gives nothing, once a process: no row tries again what failed for another."""
+        if name not in self._made:
             try:
-                self._made[reach] = makers[reach]()
+                self._made[name] = make()
             except HarnessError as error:
-                self._made[reach] = Unavailable(error)
-        return self._made[reach]
+                self._made[name] = Unavailable(error)
+            except OSError as error:
+                self._made[name] = Unavailable(_storage(self.folder.path, error))
+            except Exception as error:  # a fault of the harness or of a library; raised here and at every later reading
+                self._made[name] = Unavailable(error)
+                raise
+        return self._made[name]
+
+    def _required(self, name: str, make: Callable[[], Any]) -> Any:
+        made = self._remembered(name, make)
+        if isinstance(made, Unavailable):
+            raise made.reason
+        return made
 
     def _smoke(self) -> SmokeEvidence:
         reference, folder = self._smoke_record()
         return SmokeEvidence(self._run(), reference, folder)
 
     def _smoke_record(self) -> tuple[SmokeReference, RunFolder]:
+        record: tuple[SmokeReference, RunFolder] = self._required("smoke reference", self._find_smoke)
+        return record
+
+    def _find_smoke(self) -> tuple[SmokeReference, RunFolder]:
         option = self._session.config.option
         call = SmokeCall(self.request, self._session.tree, option.gpu_memory, option.cpu_memory)
         with self.folder.lock("smoke"):
             return passed_smoke(self._loaded, self.folder, call)
 
     def _run(self) -> RunEvidence:
-        if isinstance(self._made.get("run"), RunEvidence):
-            made: RunEvidence = self._made["run"]
-            return made
+        made: RunEvidence = self._required("run", self._make_run)
+        return made
+
+    def _make_run(self) -> RunEvidence:
         if any(
             gate.reach == "smoke_record" and self.request.tier in gate.tiers for gate in self._loaded.protocol.gates
         ):
             self._smoke_record()  # no formal unit is generated before a smoke run of the same protocol passed
-        self._made["run"] = evidence = self._generate()
-        return evidence
+        return self._generate()
 
     def _generate(self) -> RunEvidence:
         try:
             generate_run(self._loaded, self.request, self.folder, sink=sink_for(self._session.config))
             close_run(self.folder, self._loaded)
         except HarnessError as error:
-            return RunEvidence(self._loaded, self.folder, stopped=error)
-        return RunEvidence(self._loaded, self.folder)
+            return self._evidence_at(self.folder, stopped=error)
+        return self._evidence_at(self.folder)
+
+    def _evidence_at(self, folder: RunFolder, stopped: HarnessError | None = None) -> RunEvidence:
+        inputs = tuple(Path(one) for one in self.request.inputs)
+        return RunEvidence(self._loaded, folder, stopped, checkpoint=Path(self.request.checkpoint), inputs=inputs)
 
     def _pair(self, name: str, rule: PairRule) -> PairEvidence:
         first = self._run()
         _ = first.run  # a run that was stopped has no second
         placement = self._other_placement(rule)
+        if self.request.port:  # a port's own placement stands where the registered one would
+            sides = (self.request.placement.id, placement.id)
+            rule = msgspec.structs.replace(rule, left=sides[0], right=sides[1])
         request = replace_request(
             self.request,
             grid=rule.grid,
@@ -178,9 +207,12 @@ class Stages:
     def _apart(self, name: str, request: Request, *, workers: int) -> tuple[RunEvidence, tuple[int, ...]]:
         part = self.folder.part(name)
         with self.folder.lock(f"part-{name}"):
+            show = sink_for(self._session.config)
+            show(f"{self.request.protocol} {name}: {workers} fresh process(es) over grid {request.grid}")
             report = run_apart(request, part, forbidden=self.folder.path, workers=workers)
+            show("")
             close_run(part, self._loaded)
-        return RunEvidence(self._loaded, part), report.pids
+        return self._evidence_at(part), report.pids
 
     def _snapshots(self) -> SnapshotEvidence:
         return SnapshotEvidence(self._run(), read_frozen(self._loaded.protocol.id, self._session.tree))
@@ -189,11 +221,24 @@ class Stages:
 class Unavailable:
     """Evidence that couldn't be made: reading any part of it raises the reason."""
 
-    def __init__(self, error: HarnessError) -> None:
-        self._error = error
+    def __init__(self, reason: Exception) -> None:
+        self.reason = reason
 
     def __getattr__(self, name: str) -> Any:
-        raise self._error
+        raise self.reason
+
+
+def _unknown() -> Any:
+    raise RuntimeError("a gate asks for evidence that this module doesn't make")
+
+
+def _storage(folder: Path, error: OSError) -> StorageError:
+    return StorageError(
+        str(error.filename or folder),
+        expected="a disk that can be read and written",
+        found=error.strerror or type(error).__name__,
+        todo="Mend it and start again with --run; finished units stay valid.",
+    )
 
 
 def input_folders(named: list[str]) -> tuple[Path, ...]:

@@ -53,7 +53,8 @@ class Audit(Record):
 class SnapshotIndex(Record):
     """snapshots/<protocol>/<tier>/index.json: the accepted run by digests, and the digest of every unit's snapshot.
 
-    `origin` is a digest over the accepted run's model loads: a run can't be compared with its own snapshot.
+    `origins` are digests of the accepted run's model loads: a unit made by one of them is that run's own, and a run
+    can't be compared with its own snapshot.
     """
 
     schema: Literal[1]
@@ -63,5 +64,5 @@ class SnapshotIndex(Record):
     run_sha256: str
     environment_sha256: str
     audit_sha256: str
-    origin: str
+    origins: tuple[str, ...]
     units: dict[str, str]

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from harness.evaluate.number import gold_number
 from harness.inputs.find import find_inputs
-from harness.inputs.sources import gold_fields, source_texts
+from harness.inputs.sources import source_texts
 from harness.places import places
 from harness.prompts.build import build_batch
 from harness.prompts.manifest import compare_with_manifest
@@ -25,16 +24,3 @@ def prepare(loaded: LoadedProtocol, request: Request) -> tuple[PromptTokenizer, 
         compare_with_manifest(loaded, batch)
         batches[source.source_id] = batch
     return tokenizer, batches
-
-
-def read_gold(loaded: LoadedProtocol, request: Request) -> dict[str, str]:
-    """Final numbers by source ID for the domains that register an answer; evaluators alone read these fields."""
-    found = find_inputs(loaded.protocol, [Path(folder) for folder in request.inputs])
-    units = loaded.units(request.grid, request.domains)
-    numbers: dict[str, str] = {}
-    for domain in loaded.protocol.domains:
-        ids = tuple(dict.fromkeys(unit.source_id for unit in units if unit.domain == domain.name))
-        if "answer" in domain.gold and ids:
-            fields = gold_fields(loaded.protocol, found, domain.name, ids)
-            numbers |= {source_id: gold_number(fields[source_id]["answer"]) for source_id in ids}
-    return numbers

@@ -6,12 +6,14 @@ ends the run.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 from filelock import Timeout
 
-from harness.errors import DecodeError, HarnessError, JournalError, SessionError, StorageError
-from harness.journal.assemble import read_spec, verified_journal
+from harness.errors import DecodeError, HarnessError, SessionError, StorageError
+from harness.gold import registered_gold
+from harness.journal.assemble import verify_units
 from harness.journal.folder import RunFolder, write_journal, write_once, write_record
 from harness.places import places
 from harness.prompts.records import PromptBatch
@@ -20,7 +22,7 @@ from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.run import Failure, ProcessIdentity
 from harness.run.engine import Engine, open_engine
-from harness.run.prepare import prepare, read_gold
+from harness.run.prepare import prepare
 from harness.run.progress import Progress, Sink, quiet
 from harness.run.request import Request, spec_of
 from harness.run.working_tree import working_tree
@@ -52,15 +54,12 @@ def produce(
 
     Raises the HarnessError that stopped it; what generation did wrong is kept under failures/.
     """
-    folder.create()
     keys = loaded.units(request.grid, request.domains)
-    if all(folder.journal(key).exists() for key in keys):
-        verify(loaded, folder, keys)
-        return
     tokenizer, batches = prepare(loaded, request)
     engine = open_engine(loaded, request)
     try:
-        _register(folder, engine, read_gold(loaded, request))
+        gold = registered_gold(loaded, [Path(one) for one in request.inputs], keys)
+        _register(folder, engine, gold)
         ready(engine.model.process.model_load_id)
         grid = loaded.protocol.grids[request.grid]
         progress = Progress(
@@ -71,21 +70,6 @@ def produce(
         _note_memory(folder, engine)
     finally:
         engine.close()
-
-
-def verify(loaded: LoadedProtocol, folder: RunFolder, keys: tuple[UnitKey, ...]) -> None:
-    """Every landed unit is this run's and unaltered; JournalError names the unit and the field."""
-    spec = read_spec(folder)
-    if spec.protocol_digest != loaded.digest:
-        raise JournalError(
-            f"{folder.path}: protocol_digest",
-            expected=loaded.digest,
-            found=spec.protocol_digest,
-            todo="The run belongs to another protocol or revision: judge it with that one, or start a new run.",
-        )
-    for key in keys:
-        if folder.journal(key).exists():
-            verified_journal(folder, key, loaded, spec)
 
 
 def _register(folder: RunFolder, engine: Engine, gold: dict[str, str]) -> None:
@@ -99,7 +83,7 @@ def _register(folder: RunFolder, engine: Engine, gold: dict[str, str]) -> None:
 def _land_all(work: Work, keys: tuple[UnitKey, ...]) -> None:
     begun = [key for key in keys if work.folder.journal(key).exists()]
     if begun:
-        verify(work.loaded, work.folder, tuple(begun))
+        verify_units(work.folder, tuple(begun), work.loaded)
     waiting = []
     for key in keys:
         lock = work.folder.lock(key.name)

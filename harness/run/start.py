@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from harness.journal.assemble import verify_units
 from harness.journal.folder import RunFolder
 from harness.model.process import set_before_torch
 from harness.protocols.load import LoadedProtocol
@@ -25,7 +26,12 @@ def require_device(execution: Execution, placement: Placement) -> None:
 def generate_run(
     loaded: LoadedProtocol, request: Request, folder: RunFolder, *, sink: Sink = quiet, ready: "Ready | None" = None
 ) -> None:
-    """Land every unit of the request's grid (see `harness.run.produce.produce`)."""
+    """Land every unit of the request's grid (see `harness.run.produce.produce`). A complete run is only verified."""
+    folder.create()
+    keys = loaded.units(request.grid, request.domains)
+    if all(folder.journal(key).exists() for key in keys):
+        verify_units(folder, keys, loaded)
+        return
     set_before_torch(request.execution, request.placement)
     from harness.run.produce import alone, produce  # noqa: PLC0415 - loads torch
 

@@ -4,11 +4,12 @@ No time, path, host, worker or tensor digest; canonical content, indented, one l
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from harness.canon import digest, sha256_hex
+from harness.canon import sha256_hex
 from harness.records.ledger import CellRow, Ledger
 from harness.records.run import CellRecord, ProcessIdentity, UnitEvidence
 
@@ -58,9 +59,9 @@ def snapshot_sha256(content: dict[str, Any]) -> str:
     return sha256_hex(snapshot_bytes(content))
 
 
-def origin_of(processes: tuple[ProcessIdentity, ...]) -> str:
-    """A digest over the model loads that made a run: two runs share it only if they are one."""
-    return digest(sorted({process.model_load_id for process in processes}))
+def origins_of(processes: Iterable[ProcessIdentity]) -> tuple[str, ...]:
+    """A SHA-256 for each model load that made a run, sorted: units share one only if they are of one run."""
+    return tuple(sorted({sha256_hex(process.model_load_id.encode()) for process in processes}))
 
 
 def _lines(value: Any, depth: int) -> str:

@@ -16,7 +16,7 @@ from harness.protocols.grids import UnitKey
 from harness.protocols.load import load_protocol
 from harness.records.audit import Audit, SnapshotIndex
 from harness.records.base import decode_json
-from harness.snapshots.content import origin_of, snapshot_bytes, unit_snapshot
+from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot
 
 FROZEN_TIER = "formal"
 TODO = "Take the frozen file back from version control; a changed result needs a new protocol, not a new snapshot."
@@ -98,7 +98,7 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
         run_sha256=evidence.run_sha256,
         environment_sha256=evidence.run.environment_sha256,
         audit_sha256=file_sha256(folder.file("audit.json"), what="audit record"),
-        origin=origin_of(evidence.processes),
+        origins=origins_of(evidence.processes),
         units={name: sha256_hex(content) for name, content in contents.items()},
     )
     target = frozen_folder(audit.protocol, tree)

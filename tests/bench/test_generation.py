@@ -77,7 +77,7 @@ def test_the_harness_against_a_bare_call(smoke, capsys, record_property):
         record_property(name, f"{value:.4g}")
     write_atomic(places().reports / "bench" / "generation.json", json.dumps(found, indent=1).encode())
     with capsys.disabled():
-        print(  # noqa: T201 - the measurement is for the reader
+        print(
             f"\nharness {one:.3f} s, generate {other:.3f} s, ratio {one / other:.3f} (target {TARGET}, not asserted); "
             f"{evidence.checks.steps} steps of {len(batch.cells)} rows, median of {ROUNDS}"
         )

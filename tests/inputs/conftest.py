@@ -46,7 +46,12 @@ def registered():
     def make(data: bytes | None, *, name="pool", file_name="pool.jsonl", form="jsonl", location="nowhere", archives=()):
         digest = Unfrozen(reason="the pool is being made") if data is None else Frozen(sha256=sha256_hex(data))
         return InputFile(
-            name=name, file_name=file_name, format=form, digest=digest, location=location, licence="ours",
+            name=name,
+            file_name=file_name,
+            format=form,
+            digest=digest,
+            location=location,
+            licence="ours",
             archives=tuple(archives),
         )
 
@@ -61,8 +66,10 @@ def zipped():
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(member, data)
         return Archive(
-            file_name=path.name, digest=Frozen(sha256=sha256_hex(path.read_bytes())),
-            member=registered_member or member, location=location,
+            file_name=path.name,
+            digest=Frozen(sha256=sha256_hex(path.read_bytes())),
+            member=registered_member or member,
+            location=location,
         )
 
     return make
@@ -84,8 +91,13 @@ def nano() -> BehaviorProtocol:
 def pool_domain() -> Domain:
     """A domain over the small pool with two gold fields."""
     return Domain(
-        name="pool", input="pool", source_id="{id}", text_field="text", gold=("answer", "entry_point"),
-        minimum_tokens=0, content="{text}",
+        name="pool",
+        input="pool",
+        source_id="{id}",
+        text_field="text",
+        gold=("answer", "entry_point"),
+        minimum_tokens=0,
+        content="{text}",
     )
 
 
@@ -95,7 +107,9 @@ def protocol_of(nano):
 
     def make(inputs, domains, salt="llm-atlas-deepseek-routing-template-control-v1"):
         return msgspec.structs.replace(
-            nano, inputs=tuple(inputs), domains=tuple(domains),
+            nano,
+            inputs=tuple(inputs),
+            domains=tuple(domains),
             selection=Selection(rule="sha256-salt-domain-source", salt=salt),
         )
 
@@ -112,15 +126,30 @@ def real_folder() -> Path:
 def real_inputs() -> tuple[InputFile, ...]:
     """The three registered files that can be had, by their published digests."""
     listed = (
-        ("humaneval", "HumanEval.jsonl.gz", "jsonl.gz",
-         "b796127e635a67f93fb35c04f4cb03cf06f38c8072ee7cee8833d7bee06979ef"),
+        (
+            "humaneval",
+            "HumanEval.jsonl.gz",
+            "jsonl.gz",
+            "b796127e635a67f93fb35c04f4cb03cf06f38c8072ee7cee8833d7bee06979ef",
+        ),
         ("gsm8k", "test.jsonl", "jsonl", "3730d312f6e3440559ace48831e51066acaca737f6eabec99bccb9e4b3c39d14"),
-        ("wikitext", "wikitext-validation.parquet", "parquet",
-         "204929b7ff9d6184953f867dedb860e40aa69c078fc1e54b3baaa8fb28511c4c"),
+        (
+            "wikitext",
+            "wikitext-validation.parquet",
+            "parquet",
+            "204929b7ff9d6184953f867dedb860e40aa69c078fc1e54b3baaa8fb28511c4c",
+        ),
     )
     return tuple(
-        InputFile(name=name, file_name=file_name, format=form, digest=Frozen(sha256=sha256), location="nowhere",
-                  licence="its publisher's", archives=())
+        InputFile(
+            name=name,
+            file_name=file_name,
+            format=form,
+            digest=Frozen(sha256=sha256),
+            location="nowhere",
+            licence="its publisher's",
+            archives=(),
+        )
         for name, file_name, form, sha256 in listed
     )
 
@@ -129,11 +158,32 @@ def real_inputs() -> tuple[InputFile, ...]:
 def real_protocol(protocol_of, real_inputs) -> BehaviorProtocol:
     """English, code and math over the real files."""
     domains = [
-        Domain(name="english", input="wikitext", source_id="wikitext2/raw-validation/{n:04d}", text_field="text",
-               gold=(), minimum_tokens=23, content="{text}"),
-        Domain(name="code", input="humaneval", source_id="{task_id}", text_field="prompt",
-               gold=("entry_point", "canonical_solution", "test"), minimum_tokens=0, content="{text}"),
-        Domain(name="math", input="gsm8k", source_id="gsm8k/test/{n:04d}", text_field="question", gold=("answer",),
-               minimum_tokens=0, content="{text}"),
+        Domain(
+            name="english",
+            input="wikitext",
+            source_id="wikitext2/raw-validation/{n:04d}",
+            text_field="text",
+            gold=(),
+            minimum_tokens=23,
+            content="{text}",
+        ),
+        Domain(
+            name="code",
+            input="humaneval",
+            source_id="{task_id}",
+            text_field="prompt",
+            gold=("entry_point", "canonical_solution", "test"),
+            minimum_tokens=0,
+            content="{text}",
+        ),
+        Domain(
+            name="math",
+            input="gsm8k",
+            source_id="gsm8k/test/{n:04d}",
+            text_field="question",
+            gold=("answer",),
+            minimum_tokens=0,
+            content="{text}",
+        ),
     ]
     return protocol_of(real_inputs, domains)

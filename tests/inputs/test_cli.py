@@ -22,6 +22,7 @@ def invoke(tmp_path, monkeypatch):
 @pytest.fixture
 def protocol_file(nano, tmp_path, invoke):
     """Write a protocol with the given inputs into the tree."""
+
     def write(name: str, inputs):
         protocol = msgspec.structs.replace(nano, id=name, inputs=tuple(inputs))
         path = places().protocols / name / "protocol.toml"
@@ -128,15 +129,20 @@ def test_table_on_a_terminal(invoke, protocol_file, data, registered, monkeypatc
 def test_fetch_reports_and_goes_on(invoke, protocol_file, data, registered, pool_bytes):
     """A failed download is one line on stderr; the other inputs are still done, exit 1."""
     (data / "any").write_bytes(pool_bytes)
-    protocol_file("one", [
-        registered(b"1", name="broken", file_name="b", location="http://127.0.0.1:1/b"),
-        registered(b"2", name="asked", file_name="a", location="a letter to its publisher"),
-        registered(pool_bytes),
-    ])
+    protocol_file(
+        "one",
+        [
+            registered(b"1", name="broken", file_name="b", location="http://127.0.0.1:1/b"),
+            registered(b"2", name="asked", file_name="a", location="a letter to its publisher"),
+            registered(pool_bytes),
+        ],
+    )
     result = invoke("fetch", data)
     assert result.exit_code == 1
     assert [line.split("  ")[1:3] for line in result.stdout.splitlines()] == [
-        ["broken", "failed"], ["asked", "not fetched"], ["pool", "already there"],
+        ["broken", "failed"],
+        ["asked", "not fetched"],
+        ["pool", "already there"],
     ]
     assert "a letter to its publisher" in result.stdout
     assert result.stderr.count("\n") == 1

@@ -13,10 +13,74 @@ from harness.selection import ranked
 pytestmark = pytest.mark.inputs
 
 # R08 3.1 and 3.2, index ascending.
-CODE = (31, 44, 133, 23, 147, 34, 123, 77, 22, 127, 37, 48, 158, 70, 89, 9,
-        53, 145, 35, 103, 25, 98, 115, 10, 141, 91, 122, 75, 134, 142, 149, 102)
-MATH = (1069, 1228, 144, 1251, 676, 126, 438, 1299, 546, 537, 226, 1128, 760, 1173, 452, 357,
-        1050, 951, 906, 92, 372, 361, 733, 687, 584, 1152, 1021, 1194, 399, 214, 1084, 964)
+CODE = (
+    31,
+    44,
+    133,
+    23,
+    147,
+    34,
+    123,
+    77,
+    22,
+    127,
+    37,
+    48,
+    158,
+    70,
+    89,
+    9,
+    53,
+    145,
+    35,
+    103,
+    25,
+    98,
+    115,
+    10,
+    141,
+    91,
+    122,
+    75,
+    134,
+    142,
+    149,
+    102,
+)
+MATH = (
+    1069,
+    1228,
+    144,
+    1251,
+    676,
+    126,
+    438,
+    1299,
+    546,
+    537,
+    226,
+    1128,
+    760,
+    1173,
+    452,
+    357,
+    1050,
+    951,
+    906,
+    92,
+    372,
+    361,
+    733,
+    687,
+    584,
+    1152,
+    1021,
+    1194,
+    399,
+    214,
+    1084,
+    964,
+)
 ENGLISH = (443, 30, 2909, 2746)
 SKIPPED = (3722, 2971, 3459, 2547)
 TOKENIZER = "41f3bf64213da8c012d8bd0871a58a1fdf70463e8f08f110ddbb1082f529f669"
@@ -78,7 +142,8 @@ def test_real_gold(real_protocol, found):
     """Gold of the real tasks is there for evaluators, by identity."""
     code = gold_fields(real_protocol, found, "code", ["HumanEval/31", "HumanEval/44"])
     assert {name: fields["entry_point"] for name, fields in code.items()} == {
-        "HumanEval/31": "is_prime", "HumanEval/44": "change_base",
+        "HumanEval/31": "is_prime",
+        "HumanEval/44": "change_base",
     }
     math = gold_fields(real_protocol, found, "math", ["gsm8k/test/0000"])
     assert math["gsm8k/test/0000"]["answer"].endswith("#### 18")

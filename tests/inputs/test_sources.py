@@ -38,8 +38,14 @@ def loaded():
 
     def make(protocol, sources, owed=()):
         frozen = tuple(
-            FrozenSource(domain=one.domain, index=one.index, source_id=one.source_id,
-                         selection_rank=one.selection_rank, text_sha256=one.text_sha256, prompts={})
+            FrozenSource(
+                domain=one.domain,
+                index=one.index,
+                source_id=one.source_id,
+                selection_rank=one.selection_rank,
+                text_sha256=one.text_sha256,
+                prompts={},
+            )
             for one in sources
         )
         manifest = Manifest(
@@ -64,9 +70,7 @@ def test_frozen_sources_come_back(world, loaded, pool_bytes):
 def test_gold_is_not_in_a_source(world, pool_bytes):
     """A source text has six fields, and no gold value of its row is in any of them."""
     protocol, found = world(pool_bytes)
-    assert SourceText.__struct_fields__ == (
-        "domain", "index", "source_id", "selection_rank", "text", "text_sha256"
-    )
+    assert SourceText.__struct_fields__ == ("domain", "index", "source_id", "selection_rank", "text", "text_sha256")
     chosen = selected_sources(protocol, found, "pool", no_tokens, 3)
     shown = {one.source_id: msgspec.structs.asdict(one) for one in chosen}
     gold = gold_fields(protocol, found, "pool", list(shown))

@@ -132,7 +132,8 @@ def run_pytest(
 def environment(tree: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a session over the tree: nothing of the outer session's reaches it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_", "HARNESS_"))}
-    return kept | {"HARNESS_ROOT": str(tree)} | dict(extra or {})
+    # Threads that wait without spinning: on a busy machine a two-thread variant would take a minute.
+    return kept | {"HARNESS_ROOT": str(tree), "OMP_WAIT_POLICY": "PASSIVE"} | dict(extra or {})
 
 
 def _copy_model(target: Path) -> None:

@@ -1,0 +1,112 @@
+"""Checks of a run as a whole: where its model was, and that each record in its folder follows from its journals.
+
+Not judged, since nothing follows from them: observations (remade whenever a run is closed), child logs, locks and the
+run's own label in spec.json. The audit record holds the digests of all but the locks.
+"""
+
+import re
+from typing import Any
+
+from harness.canon import canonical_bytes, sha256_hex
+from harness.evidence import Differences, RunEvidence, differs
+from harness.files import read_bytes
+from harness.journal.assemble import assemble
+from harness.journal.folder import read_record
+from harness.ledgers.behavior import ledger
+from harness.ledgers.statistics import statistics
+from harness.protocols.grids import RowKey
+from harness.records.protocol import Placement
+from harness.records.run import Failure, PlacementFacts
+
+_LAYER = re.compile(r"model\.layers\.(\d+)")
+
+
+def placement_recorded(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R04 1 and 6.6: the record has device map, bytes, offload facts and memory; they are the registered ones."""
+    facts, spec = evidence.placement, evidence.spec
+    placed = {placement.id: placement for placement in evidence.loaded.protocol.placements}
+    registered = placed.get(spec.placement)
+    pairs: list[tuple[str, object, object]] = [
+        ("placement", spec.placement, facts.id),
+        ("placement in run.json", facts, evidence.run.placement),
+        ("parameter bytes", True, sum(facts.parameter_bytes.values()) > 0),
+        ("memory of a process that made units", True, _memory_noted(evidence)),
+        *_coherent(facts, evidence.loaded.profile.shape.dense_layers),
+    ]
+    if registered is not None:
+        pairs += _as_registered(facts, registered)
+    elif not spec.port:
+        pairs.append(("placement", sorted(placed), spec.placement))
+    return tuple(differs(f"{row.item} {name}", one, other) for name, one, other in pairs if one != other)
+
+
+def _coherent(facts: PlacementFacts, dense_layers: int) -> tuple[tuple[str, object, object], ...]:
+    """What the facts say of each other: the MoE layers and the bytes follow from the modules offloaded."""
+    modules, mapped = sorted(facts.offloaded), {*facts.device_map}
+    layers = sorted(int(match[1]) for name in facts.offloaded if (match := _LAYER.fullmatch(name)))
+    away = any(place.startswith("offloaded:") for place in facts.parameter_bytes)
+    return (
+        ("device map", True, bool(facts.device_map)),
+        ("dispatched", len(set(facts.device_map.values())) > 1, facts.dispatched),
+        ("offloaded modules in the device map", modules, [name for name in modules if name in mapped]),
+        ("offloaded MoE layers", [layer for layer in layers if layer >= dense_layers], [*facts.offloaded_moe_layers]),
+        ("offloaded bytes", bool(facts.offloaded), away),
+    )
+
+
+def _as_registered(facts: PlacementFacts, registered: Placement) -> list[tuple[str, object, object]]:
+    pairs: list[tuple[str, object, object]] = [
+        ("offloaded modules", sorted(registered.offloaded), sorted(facts.offloaded))
+    ]
+    if registered.device_map == "single":
+        return [*pairs, ("devices", 1, len(facts.device_map))]
+    away = sorted(name for name, place in facts.device_map.items() if place == registered.offload_device)
+    stay = sorted(set(facts.device_map) - set(away))
+    return [
+        *pairs,
+        ("modules mapped to the offload device", sorted(registered.offloaded), away),
+        ("modules mapped to the execution device", sorted(registered.resident), stay),
+    ]
+
+
+def _memory_noted(evidence: RunEvidence) -> bool:
+    """Whether a process that made units left its peak memory. One that was killed leaves none and keeps its units."""
+    loads = {process.model_load_id for process in evidence.processes}
+    for path in sorted((evidence.folder.path / "workers").glob("*.json")):
+        note = read_record(path, dict[str, Any], what="memory note")
+        process, memory = note.get("process"), note.get("memory_bytes")
+        if isinstance(process, dict) and process.get("model_load_id") in loads and isinstance(memory, dict):
+            return all(isinstance(size, int) for size in memory.values()) and memory.get("rss", 0) > 0
+    return False
+
+
+def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R04 5: run.json, ledger.json and statistics.json are byte for byte what the journals and the protocol give."""
+    run = assemble(evidence.folder, evidence.loaded)
+    book = ledger(evidence.loaded.protocol, run)
+    records = {"run.json": run, "ledger.json": book, "statistics.json": statistics(evidence.loaded.protocol, book)}
+    made = {name: sha256_hex(canonical_bytes(record)) for name, record in records.items()}
+    result = evidence.loaded.protocol.result_name + (" (port)" if evidence.spec.port else "")
+    planned = {(key.source_id, key.replicate) for key in evidence.keys}
+    pairs = (
+        *((name, digest, _stored(evidence, name)) for name, digest in made.items()),
+        ("units", [key.source_id for key in evidence.keys], [unit.source_id for unit in evidence.run.units]),
+        ("protocol digest", evidence.loaded.digest, evidence.run.protocol_digest),
+        ("name of the result", result, evidence.run.result_name),
+        ("sources whose gold number isn't the registered one", [], _other_gold(evidence)),
+        ("failures of other units", [], [_identity(one) for one in evidence.failures if _identity(one) not in planned]),
+    )
+    return tuple(differs(f"{row.item} {what}", one, other) for what, one, other in pairs if one != other)
+
+
+def _stored(evidence: RunEvidence, name: str) -> str:
+    return sha256_hex(read_bytes(evidence.folder.file(name), what=name))
+
+
+def _other_gold(evidence: RunEvidence) -> list[str]:
+    registered, recorded = evidence.registered_gold, evidence.run.gold
+    return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))
+
+
+def _identity(failure: Failure) -> tuple[str, str]:
+    return failure.source_id, failure.replicate

@@ -1,0 +1,332 @@
+"""Whole sessions over a damaged run: exit code, the gates that turn red, the ones that stay green, and what is said.
+
+`seal` renews all digests after the damage, so a red gate here isn't a stale digest's work.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pregate_support.mini import run_gates
+
+from harness.canon import canonical_bytes, escaped
+from harness.errors import JournalError
+from harness.places import Places
+from harness.snapshots.store import accept
+
+from .damage import OUTPUT, Case, cell_of, edit, failed_gates, forge_audit, junit_messages, read
+
+Judge = Callable[[], Any]
+
+
+def swap_outputs(unit: Any) -> None:
+    """What two conditions generated changes places; everything else stays."""
+    one, other = cell_of(unit, "s0_x"), cell_of(unit, "s1_bos")
+    for name in OUTPUT:
+        one[name], other[name] = other[name], one[name]
+    if one["generated_ids"] == other["generated_ids"]:
+        raise RuntimeError("the two cells are equal: choose others")
+
+
+def other_prompt(unit: Any) -> None:
+    """An ordinary prompt ID of one cell is another one."""
+    cell_of(unit, "s1_x")["prompt_ids"][5] = 300 if cell_of(unit, "s1_x")["prompt_ids"][5] != 300 else 301
+
+
+def second_bos(unit: Any) -> None:
+    """A BOS where none belongs."""
+    cell_of(unit, "s0_period")["prompt_ids"][4] = 0
+
+
+def other_text(unit: Any) -> None:
+    """A text that the IDs don't decode to."""
+    cell_of(unit, "s0_x")["text_escaped"] = escaped("a better answer")
+
+
+def one_check_less(unit: Any) -> None:
+    """One step of one row wasn't seen to be the argmax."""
+    unit["checks"]["argmax"] -= 1
+
+
+def drawn(unit: Any) -> None:
+    """NumPy's generator moved."""
+    unit["rng_after"]["numpy"]["sha256"] = "0" * 64
+
+
+APART = {"placement_equivalence", "independent_replay", "row_determinism"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "gates", "cells", "words"),
+    [
+        (other_prompt, {"prompt_hashes", "single_id_contract", *APART}, ("s1_x",), "hash of the prompt IDs: expected"),
+        (
+            second_bos,
+            {"prompt_hashes", "single_id_contract", "batch_alignment", *APART},
+            ("s0_period", ""),
+            "BOS positions",
+        ),
+        (swap_outputs, APART, ("s0_x", "s1_bos"), "generated_ids from step"),
+        (other_text, {"output_identity", *APART}, ("s0_x",), "text_sha256 of the decoded IDs: expected"),
+        (one_check_less, {"greedy_steps"}, ("",), "the emitted ID is the argmax: expected"),
+        (drawn, {"rng_untouched"}, ("",), "numpy generator: expected"),
+    ],
+)
+def test_a_unit_that_was_altered_with_all_its_digests(
+    case: Case, judge: Judge, damage: Any, gates: set[str], cells: tuple[str, ...], words: str
+) -> None:
+    """Exactly these gates are red, on exactly these cells of this source; what nothing here contradicts stays green."""
+    case.edit_unit(damage)
+    case.seal()
+    assert judge().code == 1
+    failed = failed_gates(case.run)
+    named = {":".join(part for part in (case.source(), cell) if part) for cell in cells}
+    assert set(failed) == gates
+    assert {
+        row.removeprefix("threads-2:").removeprefix("workers-2:") for rows in failed.values() for row in rows
+    } == named
+    said = [text for name, text in junit_messages(case.run).items() if words in " ".join(text.split())]
+    assert said
+    assert all(case.source() in text and "found" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "gates", "words"),
+    [
+        (
+            "environment.json",
+            lambda one: one["generation_config"].update(do_sample="true"),
+            {"decode_contract", "smoke_passed", "independent_replay", "placement_equivalence", "row_determinism"},
+            "do_sample: expected false, found true",
+        ),
+        (
+            "placement.json",
+            lambda one: one.update(device_map={"": "disk"}, offloaded=[""], parameter_bytes={"offloaded:disk": 9}),
+            {"placement_recorded", "independent_replay", "row_determinism"},
+            "offloaded modules",
+        ),
+    ],
+)
+def test_a_record_that_was_altered_with_all_its_digests(
+    case: Case, judge: Judge, name: str, change: Any, gates: set[str], words: str
+) -> None:
+    """What the whole run claims of where it was made is held against the protocol and against the parts made apart."""
+    case.edit(name, change)
+    case.seal()
+    assert judge().code == 1
+    assert set(failed_gates(case.run)) == gates
+    assert any(words in " ".join(text.split()) for text in junit_messages(case.run).values())
+
+
+ALTERED = {
+    "run.json": (lambda one: one.update(result_name="better"), "result_name"),
+    "ledger.json": (lambda one: one["cells"][0].update(length=1), "ledger.json"),
+    "statistics.json": (lambda one: one["by_domain"][0]["cells"]["natural_eos"].update(count=3), "statistics.json"),
+    "placement.json": (lambda one: one["parameter_bytes"].update(cpu=1), "placement_sha256"),
+    "environment.json": (lambda one: one.update(python="2.7"), "environment_sha256"),
+    "gold.json": (lambda one: one.update(dict.fromkeys(one, "1")), "gold"),
+    "spec.json": (lambda one: one.update(registered_id="another"), "registered_id"),
+}
+
+
+@pytest.mark.parametrize("gate", ["assembled_run", "prompt_hashes", "observations", "independent_replay"])
+@pytest.mark.parametrize("name", ALTERED)
+def test_a_record_that_was_altered_alone(case: Case, name: str, gate: str) -> None:
+    """Editing one record without the ones that hang on it fails every gate of the run, with that record's name."""
+    change, words = ALTERED[name]
+    case.edit(name, change)
+    red = case.red(gate, closing=True)
+    assert len(red) == (1 if gate == "assembled_run" else 16)
+    assert all(words in message for message in red.values()), red
+
+
+def test_a_session_over_a_record_that_was_altered_alone(case: Case, judge: Judge) -> None:
+    """The same end to end: statistics that don't follow from the ledger leave no gate of the run green."""
+    case.edit("statistics.json", ALTERED["statistics.json"][0])
+    assert judge().code == 1
+    failed = failed_gates(case.run)
+    green = {gate["id"] for gate in read(case.run / "audit.json")["gates"]} - set(failed)
+    assert green == {"registration", "normal_return", "decode_contract"}
+    assert all("statistics.json" in text for text in junit_messages(case.run).values())
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda unit: cell_of(unit, "s1_eos").update(left_padding=9), "s1_eos"),
+        (lambda unit: cell_of(unit, "s0_x").update(length=1), "s0_x: length"),
+        (lambda unit: unit["cells"].insert(0, unit["cells"].pop(1)), "evidence_sha256"),
+    ],
+    ids=["padding", "length", "swapped rows"],
+)
+def test_a_journal_that_was_altered_alone(case: Case, damage: Any, words: str) -> None:
+    """A journal whose digests don't hold is evidence of nothing: the run is red; the message names source and cell."""
+    case.edit_unit(damage)
+    for gate in ("normal_return", "assembled_run"):
+        red = case.red(gate, closing=True)
+        assert red
+        assert all(words in message and case.source() in message for message in red.values()), red
+
+
+def test_two_rows_of_a_unit_that_changed_places(case: Case, judge: Judge) -> None:
+    """With renewed digests the order of rows is still the protocol's or none: no run assembles."""
+
+    def swap(journal: Any) -> None:
+        cells = journal["evidence"]["cells"]
+        cells[0], cells[1] = cells[1], cells[0]
+
+    edit(case.journal(), swap)
+    with pytest.raises(JournalError, match="rows: expected"):
+        case.seal()
+    assert judge().code == 1
+    assert "rows: expected ['s0_eos', 's1_eos'" in " ".join(
+        " ".join(junit_messages(case.run).values()).split()
+    ).replace("&#x27;", "'")
+
+
+def test_another_placements_tokens(case: Case, judge: Judge) -> None:
+    """One token of the other placement, with its digests renewed, is red in that gate alone, by cell and step."""
+
+    def another(unit: Any) -> None:
+        cell = cell_of(unit, "s1_period")
+        cell["generated_ids"][7] = 300 if cell["generated_ids"][7] != 300 else 301
+
+    case.edit_unit(another, part="placement")
+    case.seal("placement")
+    assert judge().code == 1
+    assert failed_gates(case.run) == {"placement_equivalence": [f"{case.source()}:s1_period"]}
+    (said,) = junit_messages(case.run).values()
+    assert "s1_period generated_ids from step 7: expected" in " ".join(said.split())
+
+
+def test_the_resident_placement_under_the_other_name(case: Case, judge: Judge) -> None:
+    """A placement part that was really made with the resident map is red on every cell."""
+    resident = read(case.run / "placement.json") | {"id": "nano-disk"}
+    case.edit("placement/placement.json", lambda one: (one.clear(), one.update(resident)))
+    case.seal("placement")
+    assert judge().code == 1
+    failed = failed_gates(case.run)
+    assert set(failed) == {"placement_equivalence"}
+    assert len(failed["placement_equivalence"]) == 16
+    assert all("the same map twice" in text for text in junit_messages(case.run).values())
+
+
+def copied_replay(case: Case, forged: tuple[str, ...], *, moments: bool = False) -> None:
+    """The first run's journals under replay/, with these fields of the process forged, and new moments."""
+    for at in (0, 1):
+        own = read(case.journal(at, "replay"))["observation"]
+        shutil.copyfile(case.journal(at), case.journal(at, "replay"))
+
+        def forge(journal: Any, own: Any = own) -> None:
+            journal["evidence"]["grid"] = "long_repro"
+            journal["observation"]["process"].update({name: own["process"][name] for name in forged})
+            journal["observation"].update({n: own[n] for n in ("wall_ns", "finished_us")} if moments else {})
+
+        edit(case.journal(at, "replay"), forge)
+    case.seal("replay")
+
+
+@pytest.mark.parametrize(
+    ("forged", "words"),
+    [
+        ((), "processes: expected the started children"),
+        (("pid",), "model loads: expected none shared, found 1 shared"),
+        (("pid", "model_load_id"), "shared processes: expected []"),
+        (("pid", "model_load_id", "started_us"), "calls: expected two, found the same one twice"),
+    ],
+)
+def test_a_replay_fed_with_the_runs_own_journals(case: Case, forged: tuple[str, ...], words: str) -> None:
+    """Copied journals are found out by PID, model load, process start or moment: one unforged witness is enough."""
+    copied_replay(case, forged)
+    red = case.red("independent_replay", closing=True)
+    assert len(red) == 16
+    assert all(words in message for message in red.values())
+
+
+def test_a_session_over_a_replay_fed_with_the_runs_own_journals(case: Case, judge: Judge) -> None:
+    """The same end to end, with the PIDs forged: that gate alone is red, on every cell."""
+    copied_replay(case, ("pid",))
+    assert judge().code == 1
+    failed = failed_gates(case.run)
+    assert set(failed) == {"independent_replay"}
+    assert len(failed["independent_replay"]) == 16
+    assert all(
+        "model loads: expected none shared" in " ".join(text.split()) for text in junit_messages(case.run).values()
+    )
+
+
+def test_a_replay_with_every_witness_forged_is_not_found_out(case: Case) -> None:
+    """Known limit: who forges PID, start, model load and moments of every unit makes a replay that the files allow."""
+    copied_replay(case, ("pid", "model_load_id", "started_us", "model_loaded_us"), moments=True)
+    assert case.red("independent_replay") == {}
+
+
+def test_snapshots_of_the_very_run(case: Case, judge: Judge) -> None:
+    """An accepted run isn't judged by its own snapshots: that gate alone is red, on every unit."""
+    accept(case.run, Places(case.tree))
+    assert judge().code == 1
+    failed = failed_gates(case.run)
+    assert failed == {"frozen_snapshots": [case.source(0), case.source(1)]}
+    assert all("this run's own: nothing to compare" in text for text in junit_messages(case.run).values())
+
+
+def test_a_smoke_record_that_does_not_serve(case: Case, judge: Judge) -> None:
+    """A smoke record of another protocol digest and environment, forged with its digests, is red by itself."""
+    forge_audit(case.smoke, lambda audit: audit.update(protocol_digest="0" * 64, environment_sha256="1" * 64))
+    assert judge().code == 1
+    assert failed_gates(case.run) == {"smoke_passed": ["whole"]}
+    said = " ".join(" ".join(junit_messages(case.run).values()).split())
+    for words in ("smoke audit record", "smoke protocol digest", "smoke environment"):
+        assert f"{words}: expected" in said
+
+
+def test_a_recorded_failure(case: Case, judge: Judge) -> None:
+    """A unit that once didn't return is red in every cell and its run isn't passed, whatever was made later."""
+    (case.run / "failures").mkdir()
+    failure = {
+        "schema": 1,
+        "protocol_digest": case.loaded.digest,
+        "source_id": case.source(1),
+        "replicate": "greedy",
+        "kind": "non_finite",
+        "message": "step 3, row 2",
+        "process": read(case.journal())["observation"]["process"],
+    }
+    (case.run / "failures/one.json").write_text("{}", encoding="ascii")
+    edit(case.run / "failures/one.json", lambda record: record.update(failure))
+    assert judge().code == 1
+    failed = failed_gates(case.run)
+    assert set(failed) == {"normal_return"}
+    assert len(failed["normal_return"]) == 8
+    assert all(row.startswith(case.source(1)) for row in failed["normal_return"])
+    assert all("non_finite: step 3, row 2" in text for text in junit_messages(case.run).values())
+
+
+def test_a_gate_without_its_test(case: Case, judge: Judge) -> None:
+    """A registered gate that no file of gates/ judges has no passed row, and the session isn't passed."""
+    (case.tree / "gates/test_2_prompts.py").unlink()
+    assert judge().code == 1
+    assert set(failed_gates(case.run)) == {"prompt_hashes", "single_id_contract", "batch_alignment"}
+
+
+def test_a_deleted_unit_is_made_again(case: Case, judge: Judge) -> None:
+    """Where the protocol resumes, the unit comes back byte for byte, so that run.json and all gates stand as before."""
+    path, before = case.journal(), read(case.journal())
+    path.unlink()
+    result = judge()
+    assert result.code == 0, result.output[-3000:]
+    assert canonical_bytes(read(path)["evidence"]) == canonical_bytes(before["evidence"])
+    assert read(path)["observation"] != before["observation"]
+
+
+def test_the_undamaged_run_passes(case: Case) -> None:
+    """The session that the other tests turn red is green on the same copy when nothing was damaged."""
+    assert run_gates(case.tree, "-m", "formal", "--run", str(case.run)).code == 0
+    assert failed_gates(case.run) == {}
+
+
+def test_the_copy_is_private(case: Case, formal_run: Path) -> None:
+    """Damage never reaches the run that the other tests read."""
+    assert case.run != formal_run

@@ -1,5 +1,7 @@
 """Comparison checks (R04 5): what the ledger says is what the run's cells give, cell by cell and edge by edge."""
 
+from itertools import takewhile
+
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.ledgers.behavior import ledger
 from harness.protocols.grids import RowKey
@@ -26,11 +28,16 @@ def paired_comparison(evidence: RunEvidence, row: RowKey) -> Differences:
     pairs = (
         ("ids_exact", left == right, compared.ids_exact),
         ("distance 0", left == right, compared.distance == 0),
-        ("common prefix", left[: compared.common_prefix_tokens], right[: compared.common_prefix_tokens]),
+        ("common prefix", len(list(takewhile(eq_pair, zip(left, right, strict=False)))), compared.common_prefix_tokens),
         ("longest", max(len(left), len(right)), compared.longest),
         ("distance within its bounds", True, abs(len(left) - len(right)) <= compared.distance <= compared.longest),
     )
     return tuple(differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other)
+
+
+def eq_pair(pair: tuple[int, int]) -> bool:
+    """Whether two IDs at one place are equal."""
+    return pair[0] == pair[1]
 
 
 def recomputed(evidence: RunEvidence) -> Ledger:

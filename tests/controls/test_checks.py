@@ -79,11 +79,12 @@ def test_the_smoke_reference_is_the_audits_digest(case: Case) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("ids_exact", True, "ids_exact"),
-        ("distance", 0, "distance 0"),
-        ("distance", 999, "distance within its bounds"),
-        ("common_prefix_tokens", 12, "common prefix"),
-        ("longest", 1, "longest"),
+        ("ids_exact", lambda made: not made.ids_exact, "ids_exact"),
+        ("distance", lambda made: int(made.ids_exact), "distance 0"),
+        ("distance", lambda made: made.longest + 1, "distance within its bounds"),
+        ("common_prefix_tokens", lambda made: made.common_prefix_tokens - 1, "common prefix: expected"),
+        ("common_prefix_tokens", lambda made: made.common_prefix_tokens + 1, "common prefix"),
+        ("longest", lambda made: made.longest - 1, "longest"),
     ],
 )
 def test_a_comparison_that_is_wrong_both_times(
@@ -91,8 +92,9 @@ def test_a_comparison_that_is_wrong_both_times(
 ) -> None:
     """An edge that the ledger's own code gets wrong, alike when made and when made again, is red by its cells' IDs."""
     book = case.main().ledger
-    edge = next(one for one in book.edges if not one.comparison.ids_exact)
-    wrong = msgspec.structs.replace(edge, comparison=msgspec.structs.replace(edge.comparison, **{field: value}))
+    edge = book.edges[3]
+    changes = {field: value(edge.comparison)}
+    wrong = msgspec.structs.replace(edge, comparison=msgspec.structs.replace(edge.comparison, **changes))
     changed = msgspec.structs.replace(book, edges=tuple(wrong if one is edge else one for one in book.edges))
     (case.run / "ledger.json").write_bytes(canonical_bytes(changed))
     monkeypatch.setattr("harness.checks.comparison.ledger", lambda protocol, run: changed)

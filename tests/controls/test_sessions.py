@@ -21,15 +21,6 @@ from .damage import OUTPUT, Case, cell_of, edit, failed_gates, forge_audit, juni
 Judge = Callable[[], Any]
 
 
-def swap_outputs(unit: Any) -> None:
-    """What two conditions generated changes places; everything else stays."""
-    one, other = cell_of(unit, "s0_x"), cell_of(unit, "s1_bos")
-    for name in OUTPUT:
-        one[name], other[name] = other[name], one[name]
-    if one["generated_ids"] == other["generated_ids"]:
-        raise RuntimeError("the two cells are equal: choose others")
-
-
 def other_prompt(unit: Any) -> None:
     """An ordinary prompt ID of one cell is another one."""
     cell_of(unit, "s1_x")["prompt_ids"][5] = 300 if cell_of(unit, "s1_x")["prompt_ids"][5] != 300 else 301
@@ -68,7 +59,6 @@ APART = {"placement_equivalence", "independent_replay", "row_determinism"}
             ("s0_period", ""),
             "BOS positions",
         ),
-        (swap_outputs, APART, ("s0_x", "s1_bos"), "generated_ids from step"),
         (other_text, {"output_identity", *APART}, ("s0_x",), "text_sha256 of the decoded IDs: expected"),
         (one_check_less, {"greedy_steps"}, ("",), "the emitted ID is the argmax: expected"),
         (drawn, {"rng_untouched"}, ("",), "numpy generator: expected"),
@@ -90,6 +80,22 @@ def test_a_unit_that_was_altered_with_all_its_digests(
     said = [text for name, text in junit_messages(case.run).items() if words in " ".join(text.split())]
     assert said
     assert all(case.source() in text and "found" in text for text in said)
+
+
+def test_outputs_that_changed_places(case: Case, judge: Judge) -> None:
+    """Two sources' outputs in one condition, swapped with all digests: each is possible, and neither was made there."""
+    units = [read(case.journal(at))["evidence"] for at in (0, 1)]
+    outputs = [{name: cell_of(unit, "s0_x")[name] for name in OUTPUT} for unit in units]
+    assert outputs[0]["length"] == outputs[1]["length"]  # else greedy_steps would see it too
+    for at in (0, 1):
+        case.edit_cell("s0_x", lambda cell, at=at: cell.update(outputs[1 - at]), at=at)
+    case.seal()
+    assert judge().code == 1
+    assert set(failed_gates(case.run)) == APART
+    said = [text for text in junit_messages(case.run).values() if "generated_ids from step 0" in text]
+    assert {case.source(at) for at in (0, 1)} == {
+        source for source in map(case.source, (0, 1)) if any(source in one for one in said)
+    }
 
 
 @pytest.mark.parametrize(

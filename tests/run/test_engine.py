@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from harness.errors import ModelError, PlacementError
+from harness.gold import registered_gold
 from harness.records.protocol import Software
 from harness.run import engine as engine_module
 from harness.run.engine import open_engine
-from harness.run.prepare import prepare, read_gold
+from harness.run.prepare import prepare
 from harness.run.progress import Progress, quiet
 from harness.run.registration import protocol_identities, registration_evidence
 from harness.run.request import make_request
@@ -119,10 +120,9 @@ def test_prompts_are_prepared_for_every_unit(nano, options):
     assert not {"answer", "gold", "canonical_solution", "test"} & set(next(iter(batches.values())).__struct_fields__)
 
 
-def test_gold_is_read_for_domains_with_an_answer(nano, options):
+def test_gold_is_read_for_domains_with_an_answer(nano):
     """Numbers of mathematics for the grid's sources, and nothing for the others."""
-    request = make_request(nano, "formal", "x", options())
-    gold = read_gold(nano, request)
+    gold = registered_gold(nano, (), nano.units("formal", nano.domains))
     domains = {domain.name for domain in nano.protocol.domains if "answer" in domain.gold}
     assert set(gold) == {key.source_id for key in nano.units("formal", nano.domains) if key.domain in domains}
     assert all(float(value.replace(",", "")) is not None for value in gold.values())

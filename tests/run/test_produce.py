@@ -12,7 +12,7 @@ import pytest
 from harness.errors import DecodeError, HarnessError, JournalError, SessionError, StorageError
 from harness.journal.folder import failures, journals
 from harness.ledgers.close import close_run
-from harness.run.produce import produce
+from harness.run.start import generate_run as produce
 
 NAMES = ("run.json", "ledger.json", "statistics.json")
 

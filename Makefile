@@ -38,7 +38,7 @@ replay: $(VENV)/.installed-model
 
 # Timings are never part of a verdict. Tests that read registered data files are listed as not run without them.
 test: $(VENV)/.installed-dev
-	$(PYTEST) -m 'not bench'
+	$(PYTEST) -m 'not bench' -n 2 --dist loadfile
 
 bench: $(VENV)/.installed-dev
 	$(PYTEST) tests/bench -m bench -s

@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -33,6 +34,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[NOT_RUN] = [item.nodeid for item in without]
     config.hook.pytest_deselected(items=without)
     items[:] = [item for item in items if item not in set(without)]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands its list to the controller, which collects nothing itself."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["not_run"] = session.config.stash[NOT_RUN]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """All workers collect the same, so the last list stands for all."""
+    node.config.stash[NOT_RUN] = getattr(node, "workeroutput", {}).get("not_run", [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

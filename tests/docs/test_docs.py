@@ -177,7 +177,7 @@ def pytest_problem(words: list[str], pytest_help: str) -> str | None:
         if word.startswith("-") and not re.search(rf"(?<![\w-]){re.escape(word.split('=')[0])}(?![\w-])", pytest_help):
             return f"no option {word}"
     values = dict(pairwise(words))
-    if "gates/" in words and values.get("gates/") != "-m":
+    if "gates/" in words and "--collect-only" not in words and values.get("gates/") != "-m":
         return "no tier"
     named = set(re.findall(r"\w+", values.get("-m", "") if words[0] == "pytest" else "")) - {"not", "and", "or"}
     if named - set(MARKERS):

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from harness.canon import sha256_hex
 from harness.evidence import Differences, RunEvidence, cell_name, differs
-from harness.files import file_sha256, read_bytes
+from harness.files import read_bytes
 from harness.journal.folder import RunFolder
 from harness.protocols.grids import RowKey, gate_rows
 from harness.records.audit import Audit, SmokeReference
 from harness.records.run import Deviation
 from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot
-from harness.snapshots.store import Frozen, read_audit
+from harness.snapshots.store import Frozen, altered_files, judgement_digests, read_audit
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def smoke_passed(evidence: SmokeEvidence, row: RowKey) -> Differences:
     """R04 3: a passed smoke run of the same protocol digest, environment and port state, complete and unaltered."""
     audit: Audit = read_audit(evidence.folder)
     run = evidence.run
-    noted = evidence.reference.audit_sha256
+    noted = evidence.reference.audit_sha256 in judgement_digests(evidence.folder)
     registered = _smoke_rows(run)
     pairs: tuple[tuple[str, object, object], ...] = (
-        ("audit record", noted, file_sha256(evidence.folder.file("audit.json"), what="audit record")),
+        ("audit record that this run noted", True, noted),
         ("tier", "smoke", audit.tier),
         ("protocol digest", run.loaded.digest, audit.protocol_digest),
         ("passed", True, audit.passed),
@@ -90,7 +90,7 @@ def smoke_passed(evidence: SmokeEvidence, row: RowKey) -> Differences:
         ("deviations", run.spec.deviations, audit.deviations),
         ("run", evidence.reference.run_sha256, audit.run_sha256),
         ("run.json", audit.run_sha256, audit.files.get("run.json", "none")),
-        ("files altered after the audit", [], _altered(evidence.folder, audit)),
+        ("files altered after the audit", [], altered_files(evidence.folder, audit)),
         ("run folder", True, evidence.folder.path.resolve() != run.folder.path.resolve()),
     )
     return tuple(differs(f"{row.item} smoke {name}", one, other) for name, one, other in pairs if one != other)
@@ -104,16 +104,6 @@ def _smoke_rows(run: RunEvidence) -> dict[str, int]:
         for gate in protocol.gates
         if "smoke" in gate.tiers
     }
-
-
-def _altered(folder: RunFolder, audit: Audit) -> list[str]:
-    """Audited files that are gone or hold other bytes now."""
-    here = {name: folder.file(name) for name in audit.files}
-    return sorted(
-        name
-        for name, path in here.items()
-        if not path.is_file() or file_sha256(path, what="audited file") != audit.files[name]
-    )
 
 
 def registration(evidence: RegistrationEvidence, row: RowKey) -> Differences:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from harness.canon import text_sha256
+from harness.checks.generation import greedy_steps, output_identity, rng_untouched
+from harness.checks.prompts import batch_alignment, prompt_hashes
 from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
@@ -80,8 +82,33 @@ def made_apart(pair: PairEvidence, row: RowKey) -> Differences:
         ("protocol", one.run.protocol_digest, other.run.protocol_digest),
         ("grid", pair.rule.grid, other.run.grid),
         ("port", one.run.port, other.run.port),
+        ("part of this run", f"{one.spec.run_id}/{other.folder.path.name}", other.spec.run_id),
+        ("start after the run's own", True, _first_start(other) > _first_start(one)),
+        ("failures, also in attempts that were moved aside", [], _failures(other)),
     )
-    return _differences(row, pairs)
+    return (*_differences(row, pairs), *_second_holds(pair, row))
+
+
+def _second_holds(pair: PairEvidence, row: RowKey) -> Differences:
+    """What is required of every run's cell is required of the second's too, not only that the two agree."""
+    other, unit = pair.second, RowKey(row.unit, "")
+    return (
+        *prompt_hashes(other, row),
+        *output_identity(other, row),
+        *batch_alignment(other, unit),
+        *greedy_steps(other, unit),
+        *rng_untouched(other, unit),
+    )
+
+
+def _first_start(evidence: RunEvidence) -> int:
+    return min((process.started_us for process in evidence.processes), default=0)
+
+
+def _failures(evidence: RunEvidence) -> list[str]:
+    path = evidence.folder.path
+    aside = path.parent.glob(f"{path.name}.incomplete-*/failures/*.json")
+    return [*(one.kind for one in evidence.failures), *(one.name for one in sorted(aside))]
 
 
 def _starts(processes: Sequence[ProcessIdentity]) -> set[tuple[int, int]]:

@@ -82,21 +82,27 @@ def _memory_noted(evidence: RunEvidence) -> bool:
 
 def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 5: run.json, ledger.json and statistics.json are byte for byte what the journals and the protocol give."""
-    run = assemble(evidence.folder, evidence.loaded)
-    book = ledger(evidence.loaded.protocol, run)
-    records = {"run.json": run, "ledger.json": book, "statistics.json": statistics(evidence.loaded.protocol, book)}
-    made = {name: sha256_hex(canonical_bytes(record)) for name, record in records.items()}
     result = evidence.loaded.protocol.result_name + (" (port)" if evidence.spec.port else "")
     planned = {(key.source_id, key.replicate) for key in evidence.keys}
-    pairs = (
-        *((name, digest, _stored(evidence, name)) for name, digest in made.items()),
+    pairs: tuple[tuple[str, object, object], ...] = (
         ("units", [key.source_id for key in evidence.keys], [unit.source_id for unit in evidence.run.units]),
         ("protocol digest", evidence.loaded.digest, evidence.run.protocol_digest),
         ("name of the result", result, evidence.run.result_name),
         ("sources whose gold number isn't the registered one", [], _other_gold(evidence)),
         ("failures of other units", [], [_identity(one) for one in evidence.failures if _identity(one) not in planned]),
     )
-    return tuple(differs(f"{row.item} {what}", one, other) for what, one, other in pairs if one != other)
+    found = tuple(differs(f"{row.item} {what}", one, other) for what, one, other in pairs if one != other)
+    return (*records_follow(evidence, row), *found)
+
+
+def records_follow(evidence: RunEvidence, row: RowKey) -> Differences:
+    """The three records' bytes, made again from the journals alone; a session asks it once more before its audit."""
+    run = assemble(evidence.folder, evidence.loaded)
+    book = ledger(evidence.loaded.protocol, run)
+    records = {"run.json": run, "ledger.json": book, "statistics.json": statistics(evidence.loaded.protocol, book)}
+    made = {name: sha256_hex(canonical_bytes(record)) for name, record in records.items()}
+    stored = {name: _stored(evidence, name) for name in made}
+    return tuple(differs(f"{row.item} {name}", made[name], stored[name]) for name in made if made[name] != stored[name])
 
 
 def _stored(evidence: RunEvidence, name: str) -> str:

@@ -33,7 +33,9 @@ from harness.records.protocol import InputFile, Protocol
 
 app = typer.Typer(help="Registered input files: verify and fetch.", no_args_is_help=True)
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of input files; any names, any depth.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", envvar="HARNESS_INPUTS", help="Folder of input files; any names, any depth.")
+]
 Named = Annotated[list[str] | None, typer.Option("--protocol", metavar="ID", help="Repeatable; default: all.")]
 Line = tuple[str, str, str, str, str]
 HEADINGS = ("protocol", "input", "state", "registered SHA-256", "where")

@@ -22,7 +22,8 @@ from harness.records.manifest import FrozenSource, UnfrozenSource
 
 Named = Annotated[str, typer.Argument(metavar="PROTOCOL", help="ID of a protocol.")]
 Folders = Annotated[
-    list[Path] | None, typer.Option("--inputs", metavar="DIR", help="Folder of input files; repeatable.")
+    list[Path] | None,
+    typer.Option("--inputs", metavar="DIR", envvar="HARNESS_INPUTS", help="Folder of input files; repeatable."),
 ]
 Checkpoint = Annotated[
     Path | None, typer.Option("--checkpoint", metavar="DIR", help="Folder with the tokenizer's files.")

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import os
 import platform
 from typing import Any
 
@@ -64,8 +65,12 @@ def read_environment(loaded: LoadedModel, effective: dict[str, Any], checkpoint:
     )
 
 
+STEERING = ("ATEN_", "CUBLAS_", "DNNL_", "KMP_", "MKL_", "NVIDIA_TF32_", "OMP_", "ONEDNN_", "TORCH_", "PYTORCH_")
+
+
 def _kernels() -> dict[str, str]:
-    return {
+    steering = {f"env:{name}": value for name, value in sorted(os.environ.items()) if name.startswith(STEERING)}
+    return steering | {
         "mkldnn": str(torch.backends.mkldnn.is_available()),  # type: ignore[no-untyped-call]
         "mkl": str(torch.backends.mkl.is_available()),  # type: ignore[no-untyped-call]
         "tf32_matmul": str(torch.backends.cuda.matmul.allow_tf32),

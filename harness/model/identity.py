@@ -15,7 +15,7 @@ from harness.records.profile import Profile, ProfileFile
 from harness.records.run import Deviation
 
 TOKENIZER_ROLES = ("tokenizer", "tokenizer_config")
-FORBIDDEN = (".bin", ".pt", ".pth", ".ckpt", ".gguf")
+INERT = (".", "README", "LICENSE")  # no library loads a model from these
 
 
 def checkpoint_digests(
@@ -87,10 +87,21 @@ def check_shape(profile: Profile, checkpoint: Path) -> None:
             found="a quantised model",
             todo="A quantised model is another profile under another name.",
         )
-    strangers = sorted(path.name for path in checkpoint.iterdir() if path.suffix in FORBIDDEN)
+    _require_no_strangers(profile, checkpoint)
+
+
+def _require_no_strangers(profile: Profile, checkpoint: Path) -> None:
+    """Libraries load more than the named files (an adapter, a stray weight file before an index): none is here."""
+    named = {file.name for file in profile.files}
+    strangers = sorted(
+        path.name for path in checkpoint.iterdir() if path.name not in named and not path.name.startswith(INERT)
+    )
     if strangers:
         raise ModelError(
-            str(checkpoint), expected="safetensors weights only", found=", ".join(strangers), todo="Remove them."
+            str(checkpoint),
+            expected=f"the {len(named)} files of profile {profile.id} and nothing that a library could load",
+            found=", ".join(strangers),
+            todo="Give a folder with the profile's files alone.",
         )
 
 

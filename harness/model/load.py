@@ -91,6 +91,10 @@ def _from_pretrained(profile: Profile, placement: Placement, checkpoint: Path, a
                 todo="Check transformers' version and the checkpoint.",
             ) from error
     _require_all_weights(checkpoint, report)
+    if getattr(model, "_hf_peft_config_loaded", False):
+        raise ModelError(
+            str(checkpoint), expected="the registered weights", found="an adapter", todo="Remove the adapter."
+        )
     return model
 
 

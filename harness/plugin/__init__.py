@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     First of all hooks: `-m` would deselect an item without a marker before anybody missed it.
     """
     if is_gate_session(config):
-        collect.drop_unregistered(items)
+        collect.drop_unregistered(config, items)
         try:
             collect.require_plain_names(items)
             collect.require_one_tier(items)

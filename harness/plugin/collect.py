@@ -70,9 +70,12 @@ def tier_rows(loaded: LoadedProtocol, gate: Gate, tier: Tier, domains: tuple[str
     return gate_rows(loaded.protocol, loaded.profile, gate, loaded.units(at.grid, domains))
 
 
-def drop_unregistered(items: list[pytest.Item]) -> None:
+def drop_unregistered(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take out gates that no protocol of the session registers in its tier: they have no row to judge."""
-    items[:] = [item for item in items if not _is_gate(item) or _row_of(item) is not None]
+    rowless = [item for item in items if _is_gate(item) and _row_of(item) is None]
+    if rowless:
+        config.hook.pytest_deselected(items=rowless)
+        items[:] = [item for item in items if item not in set(rowless)]
 
 
 def require_plain_names(items: list[pytest.Item]) -> None:

@@ -1,27 +1,30 @@
 """The end of a session on the controller: books, JUnit, audit record with a detached digest, exit code."""
 
+import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.canon import canonical_bytes, sha256_hex
+from harness.canon import canonical_bytes, digest, sha256_hex
+from harness.checks.whole import records_follow
 from harness.errors import HarnessError
-from harness.evidence import RunEvidence
+from harness.evidence import RunEvidence, guarded
 from harness.files import file_sha256, write_atomic
 from harness.journal.folder import RunFolder, read_record
 from harness.plugin.collect import tier_rows
+from harness.plugin.reports import clean
 from harness.plugin.session import GateSession, evidence_of_run
+from harness.protocols.grids import RowKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit, GateAccount, SmokeReference
-from harness.snapshots.store import is_frozen
-
-UNHASHED = ("audit.json", "audit.json.sha256", "session.log")
+from harness.run.working_tree import working_tree
+from harness.snapshots.store import is_frozen, links, run_files
 
 
 def end_session(gates: GateSession, session: pytest.Session, exitstatus: int) -> None:
     """Judge the session itself; sets the exit code to failure where anything is open."""
+    _enter_contradictions(gates)
     problems = list(gates.books.problems())
     if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         problems.append(f"the session ended early, with exit code {exitstatus}")
@@ -42,6 +45,23 @@ def end_session(gates: GateSession, session: pytest.Session, exitstatus: int) ->
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def _enter_contradictions(gates: GateSession) -> None:
+    """A case that pytest calls passed though its check found differences, or though the run was another by the end.
+
+    Whatever swallowed the assertion (a plugin, an optimised interpreter) can't make the row hold.
+    """
+    named = {loaded.protocol.id: gates.folder(loaded.protocol.id).file("run.json") for loaded in gates.protocols}
+    now = {name: sha256_hex(path.read_bytes()) for name, path in named.items() if path.is_file()}
+    for name, properties in gates.books.properties.items():
+        if gates.books.outcomes[name] != "passed" or "gate" not in properties:
+            continue
+        if properties.get("differences") != "0":
+            gates.books.errors.append(f"{name} is reported as passed, and its check found differences")
+        judged, last = str(properties.get("run_sha256")), now.get(str(properties.get("protocol")), "none")
+        if judged not in (last, "none yet"):
+            gates.books.errors.append(f"{name} judged run {judged}, and run.json is {last} now")
+
+
 def gate_accounts(gates: GateSession, loaded: LoadedProtocol) -> tuple[GateAccount, ...]:
     """Each gate's rows as reported: a row that wasn't reported counts as not passed."""
     tier = gates.tier
@@ -51,7 +71,8 @@ def gate_accounts(gates: GateSession, loaded: LoadedProtocol) -> tuple[GateAccou
     for name, properties in gates.books.properties.items():
         if properties.get("protocol") == loaded.protocol.id:
             key = (str(properties.get("gate")), str(properties.get("cell")))
-            reported[key] = reported.get(key, True) and gates.books.outcomes[name] == "passed"
+            holds = properties.get("differences") == "0" and gates.books.outcomes[name] == "passed"
+            reported[key] = reported.get(key, True) and holds
     accounts = []
     for gate in loaded.protocol.gates:
         names = [row.name or "whole" for row in tier_rows(loaded, gate, tier, gates.domains(loaded))]
@@ -66,8 +87,8 @@ def gate_accounts(gates: GateSession, loaded: LoadedProtocol) -> tuple[GateAccou
 
 def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str, ...], exitstatus: int) -> Audit:
     folder = gates.folder(loaded.protocol.id)
-    _place_junit(gates, folder)
     evidence = evidence_of_run(gates, loaded)
+    problems = (*problems, *_place_junit(gates, folder), *links(folder), *_no_longer_assembles(evidence))
     accounts = gate_accounts(gates, loaded)
     request = gates.stages(loaded.protocol.id).request
     complete = folder.file("run.json").exists()
@@ -92,8 +113,9 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
         reported=len(gates.books.outcomes),
         errors=len(gates.books.errors),
         books=problems,
+        judge=judge_of(gates),
         passed=complete and whole and not problems and exitstatus == pytest.ExitCode.OK,
-        files=dict(_digests(folder.path)),
+        files=run_files(folder),
     )
     data = canonical_bytes(audit)
     write_atomic(folder.file("audit.json"), data)
@@ -110,18 +132,47 @@ def _smoke(folder: RunFolder) -> SmokeReference | None:
     return read_record(path, SmokeReference, what="smoke reference") if path.exists() else None
 
 
-def _place_junit(gates: GateSession, folder: RunFolder) -> None:
-    written = Path(gates.config.option.xmlpath or "")
-    target = folder.file("junit.xml")
+def judge_of(gates: GateSession) -> dict[str, str]:
+    """Who judged: the tree's commit and state, the gates' bytes, pytest's plugins, and the words of the call."""
+    config = gates.config
+    names = sorted(f"{dist.project_name} {dist.version}" for _, dist in config.pluginmanager.list_plugin_distinfo())
+    local = sorted(
+        str(name) for name, plugin in config.pluginmanager.list_name_plugin() if plugin and _is_local(plugin)
+    )
+    sources = {path.name: file_sha256(path, what="gate") for path in sorted(gates.tree.gates.rglob("*.py"))}
+    return {
+        **{f"tree.{name}": value for name, value in working_tree(gates.tree.root).items()},
+        "gates_sha256": digest(sources),
+        "plugins": clean(", ".join(names)),
+        "named_plugins": clean(", ".join(local)),
+        "arguments": clean(" ".join(config.invocation_params.args)),
+        "addopts": clean(os.environ.get("PYTEST_ADDOPTS", "")),
+    }
+
+
+def _is_local(plugin: object) -> bool:
+    """A plugin that no distribution brought and that is neither pytest's nor this project's: named by -p or a file."""
+    where = str(getattr(plugin, "__name__", type(plugin).__module__))
+    return not where.startswith(("_pytest", "pytest", "harness", "xdist", "syrupy", "conftest", "pluggy", "builtins"))
+
+
+def _place_junit(gates: GateSession, folder: RunFolder) -> tuple[str, ...]:
+    """The session's JUnit file in the run folder; what is wrong with it otherwise."""
+    written, target = Path(gates.config.option.xmlpath or ""), folder.file("junit.xml")
     if written.is_file() and written.resolve() != target.resolve():
         shutil.copyfile(written, target)
+    if not target.is_file():
+        return ("the session's JUnit file wasn't written",)
+    cases = target.read_text(encoding="utf-8", errors="replace").count("<testcase ")
+    counted = len(gates.books.collected)
+    return () if cases >= counted else (f"the JUnit file has {cases} cases of {counted}",)
 
 
-def _digests(folder: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in UNHASHED and "locks" not in path.relative_to(folder).parts:
-            yield name, file_sha256(path, what="file of the run")
+def _no_longer_assembles(evidence: RunEvidence) -> tuple[str, ...]:
+    """What was judged is what is audited: the records still follow from the journals at the session's end."""
+    if not evidence.folder.file("run.json").exists():
+        return ()
+    return tuple(f"at the end: {one}" for one in guarded(records_follow, evidence, RowKey(None, "run")))
 
 
 def _line(gates: GateSession, audit: Audit) -> str:

@@ -1,5 +1,6 @@
 """Options, and what a tier refuses. A formal or replay session is run whole or not at all."""
 
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -70,6 +71,11 @@ def refuse(config: pytest.Config, gates: Path) -> None:
         raise pytest.UsageError(
             "a gate session leaves a JUnit file: expected pytest's junitxml plugin, found it disabled."
         )
+    if sys.flags.optimize or config.option.assertmode != "rewrite":
+        raise pytest.UsageError(
+            "gates assert: expected an interpreter that keeps assertions and pytest's rewriting of them, found "
+            f"optimisation level {sys.flags.optimize} and --assert={config.option.assertmode}."
+        )
     found = _mixing(config, gates) + _given(config, SHOWING) + _given(config, UPDATING)
     if tier in WHOLE_TIERS:
         found += _narrowing(config, gates)
@@ -97,7 +103,13 @@ NARROWING = {
     "--runxfail": "runxfail",
     "--pyargs": "pyargs",
 }
-SHOWING = {"--fixtures": "showfixtures", "--fixtures-per-test": "show_fixtures_per_test"}  # they exit 0 and run nothing
+# They exit 0 and run nothing.
+SHOWING = {
+    "--fixtures": "showfixtures",
+    "--fixtures-per-test": "show_fixtures_per_test",
+    "--markers": "markers",
+    "--cache-show": "cacheshow",
+}
 UPDATING = {"--snapshot-update": "update_snapshots", "--snapshot-update-new-only": "update_new_snapshots_only"}
 
 

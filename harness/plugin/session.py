@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import HarnessError
 from harness.evidence import Differences, RunEvidence, guarded
-from harness.journal.folder import RunFolder
+from harness.journal.folder import RunFolder, journals
 from harness.places import Places, places
 from harness.plugin import options
 from harness.plugin.books import Books, Recorder
@@ -109,6 +109,7 @@ class GateSession:
             "cell": row.row.name or "whole",
             "run_sha256": self.stages(row.protocol).run_sha256(),
             "fraction": judged.fraction,
+            "differences": str(len(differences)),
         }
         for name, value in properties.items():
             request.node.user_properties.append((name, value.encode("ascii", "backslashreplace").decode("ascii")))
@@ -130,7 +131,14 @@ class GateSession:
             state = "frozen" if is_frozen(loaded.protocol.id, self.tree) else "unfrozen: no snapshot gate"
             port = ", PORT" if self.config.option.port else ""
             lines.append(f"protocol {loaded.protocol.id} {loaded.digest[:16]} tier {self.tier}{port}; results {state}")
+            lines += [self._run_line(loaded)] if self.tier is not None and not self.only_collects else []
         return lines
+
+    def _run_line(self, loaded: LoadedProtocol) -> str:
+        """Whether a run is made or one that is there is judged, and from how many units it goes on."""
+        folder = self.folder(loaded.protocol.id)
+        there = len(list(journals(folder)))
+        return f"run {folder.path.name}: " + (f"already there, with {there} units" if there else "new")
 
     def finish(self, session: pytest.Session, exitstatus: int) -> None:
         """On the controller: close the books, write the audit records, set the exit code."""

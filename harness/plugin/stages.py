@@ -19,6 +19,7 @@ from harness.evidence import PairEvidence, RunEvidence, VariantEvidence
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
 from harness.ledgers.close import close_run
+from harness.plugin.judgements import altered_since_judged, keep_judgement
 from harness.plugin.progress import sink_for
 from harness.plugin.session import GateSession
 from harness.protocols.load import LoadedProtocol
@@ -29,7 +30,7 @@ from harness.run.registration import registration_evidence
 from harness.run.request import Options, Request, make_request
 from harness.run.smoke import SmokeCall, passed_smoke
 from harness.run.start import generate_run, require_device
-from harness.snapshots.store import is_frozen, read_frozen
+from harness.snapshots.store import is_frozen, links, read_frozen
 
 
 class Stages:
@@ -78,6 +79,8 @@ class Stages:
             self.folder.create()
             self._claim = self.folder.claim()
             require_resumable(self._loaded, self.folder, request)
+            self._session.books.errors += (*altered_since_judged(self.folder), *links(self.folder))
+            keep_judgement(self.folder)
 
     def close(self) -> None:
         """Release the folder."""

@@ -71,7 +71,7 @@ def load_protocol(protocol_id: str, tree: Places | None = None) -> LoadedProtoco
     """Load, verify and cross-check one protocol; a ProtocolError names field, expected and found."""
     tree = tree or places()
     folder = tree.protocols / protocol_id
-    if not (folder / "protocol.toml").is_file():
+    if protocol_id not in protocol_ids(tree):
         known = ", ".join(protocol_ids(tree)) or "none"
         raise ProtocolError(
             f"protocol {protocol_id}", expected=f"one of {known}", found="no such folder", todo="Name a known protocol."
@@ -87,6 +87,7 @@ def load_protocol(protocol_id: str, tree: Places | None = None) -> LoadedProtoco
     )
     profile = load_profile(protocol, tree)
     _check_canonical(folder, protocol, manifest)
+    _same(f"{folder / 'protocol.toml'}: id", folder.name, protocol.id)
     check_protocol(protocol)
     check_manifest(protocol, manifest)
     check_gates(protocol, manifest, profile)

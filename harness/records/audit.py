@@ -46,6 +46,7 @@ class Audit(Record):
     reported: int
     errors: int
     books: tuple[str, ...]
+    judge: dict[str, str]
     passed: bool
     files: dict[str, str]
 

@@ -79,7 +79,11 @@ def read_child_request(path: Path) -> ChildRequest:
 
 
 def _start(folder: RunFolder, index: int) -> "subprocess.Popen[bytes]":
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "PYTHONOPTIMIZE", "PYTHONINSPECT"))
+    }
     environment["HARNESS_ROOT"] = str(places().root)
     with folder.file(f"child-{index}.log").open("wb") as log:
         return subprocess.Popen(

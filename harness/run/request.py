@@ -131,7 +131,8 @@ def available_domains(
             f"{loaded.protocol.id}: domain {name}",
             expected="the registered input, frozen",
             found=why,
-            todo="Give the folder that holds it with --inputs DIR; what is missing can only be left out under --port.",
+            todo="A missing file: name its folder with --inputs DIR. An unfrozen domain: freeze it with its registered "
+            "file. Either can only be left out under --port.",
         )
     kept = tuple(name for name in loaded.domains if name not in problems)
     if not kept:

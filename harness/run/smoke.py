@@ -101,7 +101,11 @@ def _run_smoke(loaded: LoadedProtocol, folder: RunFolder, call: SmokeCall) -> No
     for flag, value in (("--gpu-memory", call.gpu_memory), ("--cpu-memory", call.cpu_memory)):
         command += [flag, value] if value else []
     command += ["--port"] if request.port else []
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "COV_", "PYTHONOPTIMIZE", "PYTHONINSPECT"))
+    }
     folder.create()
     log = folder.file("session.log")
     with log.open("wb") as stream:

@@ -13,12 +13,14 @@ from harness.files import file_sha256, read_bytes, write_atomic
 from harness.journal.folder import RunFolder
 from harness.places import Places, places
 from harness.protocols.grids import UnitKey
-from harness.protocols.load import load_protocol
+from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import Audit, SnapshotIndex
 from harness.records.base import decode_json
 from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot
 
 FROZEN_TIER = "formal"
+JUDGEMENTS = "judgements"
+UNHASHED = ("audit.json", "audit.json.sha256", "session.log")
 TODO = "Take the frozen file back from version control; a changed result needs a new protocol, not a new snapshot."
 
 
@@ -42,6 +44,11 @@ def frozen_folder(protocol_id: str, tree: Places | None = None) -> Path:
 def is_frozen(protocol_id: str, tree: Places | None = None) -> bool:
     """Whether a run of the protocol was accepted. A folder without its index counts: its index is missing then."""
     folder = frozen_folder(protocol_id, tree)
+    for path in (folder, folder.parent):
+        if path.is_symlink() or (path.exists() and not path.is_dir()):
+            raise SnapshotError(
+                str(path), expected="a folder of frozen files, or nothing", found="a link or a file", todo=TODO
+            )
     return folder.is_dir() and any(folder.iterdir())
 
 
@@ -61,11 +68,27 @@ def read_frozen(protocol_id: str, tree: Places | None = None) -> Frozen:
             found=f"missing {sorted(listed - found)}, unlisted {sorted(found - listed)}",
             todo=TODO,
         )
+    _require_index(path, index, load_protocol(protocol_id, tree))
     for name, expected in index.units.items():
         digest = file_sha256(folder / f"{name}.json", what="snapshot")
         if digest != expected:
             raise SnapshotError(f"{folder / name}.json", expected=expected, found=digest, todo=TODO)
     return Frozen(folder, index)
+
+
+def _require_index(path: Path, index: SnapshotIndex, loaded: LoadedProtocol) -> None:
+    """The index is of this protocol and revision, of a whole formal grid, and says which run it was taken from."""
+    grid = loaded.protocol.tier_grids["formal"]
+    pairs = (
+        ("protocol", loaded.protocol.id, index.protocol),
+        ("protocol_digest", loaded.digest, index.protocol_digest),
+        ("tier", FROZEN_TIER, index.tier),
+        ("units", sorted(key.name for key in loaded.units(grid, loaded.domains)), sorted(index.units)),
+        ("origins", True, bool(index.origins)),
+    )
+    for name, expected, found in pairs:
+        if expected != found:
+            raise SnapshotError(f"{path}: {name}", expected=str(expected), found=str(found), todo=TODO)
 
 
 def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
@@ -119,6 +142,40 @@ def read_audit(folder: RunFolder) -> Audit:
     return decode_json(data, Audit, where=path, error=SnapshotError, todo=todo)
 
 
+def run_files(folder: RunFolder) -> dict[str, str]:
+    """SHA-256 of every file of a run but its locks, its audit record and earlier ones, by path in the folder."""
+    found = {}
+    for path in sorted(folder.path.rglob("*")):
+        inner = path.relative_to(folder.path)
+        skipped = {"locks", JUDGEMENTS} & set(inner.parts) or inner.as_posix() in UNHASHED or path.suffix == ".partial"
+        if path.is_file() and not skipped:
+            found[inner.as_posix()] = file_sha256(path, what="file of the run")
+    return found
+
+
+def links(folder: RunFolder) -> tuple[str, ...]:
+    """Symbolic links in a run folder, each as a problem: what they point to is no part of the run."""
+    return tuple(
+        f"{folder.path.name}/{path.relative_to(folder.path)}: expected the run's own file, found a symbolic link"
+        for path in sorted(folder.path.rglob("*"))
+        if path.is_symlink()
+    )
+
+
+def altered_files(folder: RunFolder, audit: Audit) -> list[str]:
+    """Audited files that are gone or hold other bytes now, and, where the run was complete, files that came after."""
+    here = run_files(folder)
+    complete = "run.json" in audit.files
+    gone_or_other = {name for name, digest in audit.files.items() if here.get(name) != digest}
+    return sorted(gone_or_other | ({*here} - {*audit.files} if complete else set()))
+
+
+def judgement_digests(folder: RunFolder) -> set[str]:
+    """SHA-256 of the run's audit record and of every earlier one, which later sessions kept under judgements/."""
+    paths = [folder.file("audit.json"), *folder.path.glob(f"{JUDGEMENTS}/*/audit.json")]
+    return {file_sha256(path, what="audit record") for path in paths if path.is_file()}
+
+
 def _require_acceptable(folder: RunFolder, audit: Audit) -> None:
     found = []
     if audit.tier != FROZEN_TIER:
@@ -127,9 +184,8 @@ def _require_acceptable(folder: RunFolder, audit: Audit) -> None:
         found.append("a port")
     if not audit.passed:
         found.append("a run whose gates didn't all pass")
-    for name, expected in audit.files.items():
-        if file_sha256(folder.file(name), what="audited file") != expected:
-            found.append(f"{name} altered after its audit")
+    found += [f"{name} altered after its audit" for name in altered_files(folder, audit)]
+    found += links(folder)
     if found:
         raise SnapshotError(
             str(folder.path),

@@ -181,14 +181,32 @@ def test_a_snapshot_of_another_token(case: Case) -> None:
     assert "generated_ids" in red[case.source()]
 
 
-def test_a_snapshot_of_another_protocol(case: Case) -> None:
-    """Frozen results of another protocol digest are red on every unit."""
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"protocol_digest": "0" * 64}, "protocol_digest: expected"),
+        ({"protocol": "another"}, "protocol: expected mini-behavior, found another"),
+        ({"tier": "smoke"}, "tier: expected formal, found smoke"),
+        ({"origins": []}, "origins: expected True"),
+    ],
+)
+def test_an_index_that_is_not_this_protocols(case: Case, change: dict[str, Any], words: str) -> None:
+    """Frozen results of another protocol, revision or tier, or of no run at all, are refused before anything is compared."""
     accept(case.run, Places(case.tree))
-    another_process(case)
-    edit(case.tree / "snapshots" / MINI / "formal/index.json", lambda one: one.update(protocol_digest="0" * 64))
-    red = case.red("frozen_snapshots")
-    assert len(red) == 2
-    assert all("protocol digest: expected 0000" in message for message in red.values())
+    edit(case.tree / "snapshots" / MINI / "formal/index.json", lambda one: one.update(change))
+    with pytest.raises(SnapshotError, match=words):
+        read_frozen(MINI, Places(case.tree))
+
+
+def test_an_index_of_half_the_grid(case: Case) -> None:
+    """Units that were taken out of the index with their files are missed."""
+    accept(case.run, Places(case.tree))
+    folder = case.tree / "snapshots" / MINI / "formal"
+    gone = sorted(path for path in folder.glob("*.json") if path.name != "index.json")[0]
+    gone.unlink()
+    edit(folder / "index.json", lambda one: one["units"].pop(gone.stem))
+    with pytest.raises(SnapshotError, match="units: expected"):
+        read_frozen(MINI, Places(case.tree))
 
 
 def test_a_run_resumed_from_the_accepted_one(case: Case) -> None:

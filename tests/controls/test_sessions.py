@@ -12,7 +12,7 @@ import pytest
 from pregate_support.mini import run_gates
 
 from harness.canon import canonical_bytes, escaped
-from harness.errors import JournalError
+from harness.errors import JournalError, SnapshotError
 from harness.places import Places
 from harness.snapshots.store import accept
 
@@ -284,8 +284,140 @@ def test_a_smoke_record_that_does_not_serve(case: Case, judge: Judge) -> None:
     assert judge().code == 1
     assert failed_gates(case.run) == {"smoke_passed": ["whole"]}
     said = " ".join(" ".join(junit_messages(case.run).values()).split())
-    for words in ("smoke audit record", "smoke protocol digest", "smoke environment"):
+    for words in ("smoke audit record that this run noted", "smoke protocol digest", "smoke environment"):
         assert f"{words}: expected" in said
+
+
+def unjudge(run: Path) -> None:
+    """As if the session had been killed before it wrote its record."""
+    for name in ("audit.json", "audit.json.sha256", "junit.xml"):
+        (run / name).unlink()
+
+
+@pytest.mark.parametrize("name", ["observations.json", "junit.xml", "workers", "journal", "audit.json"])
+def test_a_run_that_was_altered_after_it_was_judged(case: Case, judge: Judge, name: str) -> None:
+    """A file that the audit record holds, and that record itself: the new session fails and keeps the earlier record."""
+    path = case.run / name
+    if path.is_dir():
+        sorted(path.glob("*.json"))[0].unlink()
+    else:
+        path.write_bytes(path.read_bytes().replace(b"e", b"f", 1))
+    result = judge()
+    assert result.code == 1
+    assert not result.audit["passed"]
+    assert any(word in " ".join(result.audit["books"]) for word in (f"{name}: expected", f"formal-1/{name}"))
+    assert (case.run / "judgements/01/audit.json").is_file()
+
+
+def test_a_file_that_came_after_the_audit(case: Case) -> None:
+    """A failure record that was added to a judged run isn't frozen with it."""
+    (case.run / "failures").mkdir()
+    (case.run / "failures/x.json").write_text("{}")
+    with pytest.raises(SnapshotError, match=r"failures/x\.json altered after its audit"):
+        accept(case.run, Places(case.tree))
+
+
+def test_a_part_that_is_a_link(case: Case, judge: Judge) -> None:
+    """What a link points to is no part of the run, so no digest holds it."""
+    elsewhere = case.tree / "elsewhere"
+    shutil.move(case.run / "replay", elsewhere)
+    (case.run / "replay").symlink_to(elsewhere)
+    unjudge(case.run)
+    result = judge()
+    assert result.code == 1
+    assert any("symbolic link" in line for line in result.audit["books"])
+
+
+SWALLOW = """
+import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    return True
+"""
+LATE = """
+import pathlib, pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    path = pathlib.Path({run!r})
+    path.write_bytes(path.read_bytes().replace(b'"eos":false', b'"eos":true ', 1))
+"""
+
+
+def test_a_plugin_that_swallows_assertions(case: Case) -> None:
+    """A case that pytest calls passed, and whose check found differences, passes nothing."""
+    case.edit_cell("s0_x", lambda cell: cell.update(length=999))
+    unjudge(case.run)
+    (case.tree / "swallow.py").write_text(SWALLOW)
+    result = run_gates(
+        case.tree, "-m", "formal", "-p", "swallow", "--run", str(case.run), env={"PYTHONPATH": str(case.tree)}
+    )
+    assert result.code == 1
+    assert "its check found differences" in " ".join(result.audit["books"])
+    assert not result.audit["passed"]
+
+
+def test_a_run_that_is_another_by_the_end(case: Case) -> None:
+    """What was judged is what is audited: run.json that changes after its rows were judged fails the session."""
+    unjudge(case.run)
+    (case.tree / "late.py").write_text(LATE.format(run=str(case.run / "run.json")))
+    result = run_gates(
+        case.tree, "-m", "formal", "-p", "late", "--run", str(case.run), env={"PYTHONPATH": str(case.tree)}
+    )
+    assert result.code == 1
+    assert "run.json is" in " ".join(result.audit["books"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "words"),
+    [
+        (("--assert=plain",), {}, "gates assert"),
+        (("--assert=plain", "-W", "ignore"), {"PYTHONOPTIMIZE": "1"}, "optimisation level 1"),
+        (("--markers",), {}, "--markers"),
+        (("--protocol", "fixtures/protocols/mini-behavior"), {}, "expected one of"),
+    ],
+)
+def test_a_session_that_could_not_fail(case: Case, arguments: tuple[str, ...], env: dict[str, str], words: str) -> None:
+    """No assertion, no item, a protocol by path: refused."""
+    result = run_gates(case.tree, "-m", "formal", *arguments, "--run", str(case.run), env=env)
+    assert result.code == 4
+    assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("part_change", "words"),
+    [
+        (lambda unit: unit["checks"].update(argmax=0), "the emitted ID is the argmax: expected"),
+        (lambda unit: unit["rng_after"]["numpy"].update(sha256="0" * 64), "numpy generator: expected"),
+        (lambda unit: cell_of(unit, "s0_x").update(left_padding=77), "left padding: expected"),
+    ],
+)
+def test_a_part_that_agrees_and_does_not_hold(case: Case, part_change: Any, words: str) -> None:
+    """What is required of every run is required of a replay too, not only that its cells are equal."""
+    case.edit_unit(part_change, part="replay")
+    case.seal("replay")
+    red = case.red("independent_replay")
+    assert red
+    assert any(words in message for message in red.values())
+
+
+def test_a_failure_in_an_attempt_that_was_moved_aside(case: Case) -> None:
+    """A replay that failed once isn't made good by another attempt."""
+    folder = case.run / "replay.incomplete-1/failures"
+    folder.mkdir(parents=True)
+    (folder / "unit.json").write_text("{}")
+    red = case.red("independent_replay")
+    assert len(red) == 16
+    assert all("attempts that were moved aside" in message for message in red.values())
+
+
+def test_a_part_of_another_run(case: Case) -> None:
+    """A replay that was made for another run is none of this one."""
+    edit(case.run / "replay/spec.json", lambda spec: spec.update(run_id="formal-9/replay"))
+    red = case.red("independent_replay")
+    assert all(
+        "part of this run: expected formal-1/replay, found formal-9/replay" in message for message in red.values()
+    )
+    assert red
 
 
 def test_a_recorded_failure(case: Case, judge: Judge) -> None:
@@ -321,6 +453,7 @@ def test_a_deleted_unit_is_made_again(case: Case, judge: Judge) -> None:
     """Where the protocol resumes, the unit comes back byte for byte, so that run.json and all gates stand as before."""
     path, before = case.journal(), read(case.journal())
     path.unlink()
+    unjudge(case.run)
     result = judge()
     assert result.code == 0, result.output[-3000:]
     assert canonical_bytes(read(path)["evidence"]) == canonical_bytes(before["evidence"])

@@ -93,10 +93,21 @@ def test_a_quantised_model_is_refused(loaded, files):
         check_shape(loaded.profile, files("config.json", {"quantization_config": {"bits": 4}}))
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pth", "last.ckpt", "model.gguf"])
-def test_other_weights_beside_are_refused(loaded, files, name):
-    """A pickle or a quantised file beside the registered weights is never there to be picked up."""
-    with pytest.raises(ModelError, match=f"expected safetensors weights only, found {name}"):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pytorch_model.bin",
+        "model.gguf",
+        "adapter_config.json",
+        "adapter_model.safetensors",
+        "model.safetensors.index.json",
+        "model-00001-of-00002.safetensors",
+        "modeling_other.py",
+    ],
+)
+def test_files_that_a_library_could_load_are_refused(loaded, files, name):
+    """An adapter, a stray weight file or code beside the registered files is never there to be picked up."""
+    with pytest.raises(ModelError, match=f"expected the 5 files of profile nano and nothing .*, found {name}"):
         check_shape(loaded.profile, files(name, b"x"))
 
 

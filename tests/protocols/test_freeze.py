@@ -142,8 +142,9 @@ def test_prompts_lists_every_cell_as_registered():
 
 
 @pytest.mark.inputs
-def test_prompts_without_inputs_fails_and_says_what_is_missing():
+def test_prompts_without_inputs_fails_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch):
     """A domain that can't be checked isn't a domain that agrees."""
+    monkeypatch.delenv("HARNESS_INPUTS", raising=False)
     result = run("prompts", PROTOCOL)
     assert result.exit_code == 1
     assert result.stderr.count("expected the registered file") == 3

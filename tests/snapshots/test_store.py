@@ -86,7 +86,7 @@ def test_a_run_altered_after_its_audit_cannot_be_frozen(run, tree, loaded, name)
 def test_a_run_that_lost_a_file_cannot_be_frozen(run, tree):
     """A missing audited file is named."""
     (run / "statistics.json").unlink()
-    with pytest.raises(StorageError, match=r"statistics\.json"):
+    with pytest.raises(SnapshotError, match=r"statistics\.json altered after its audit"):
         accept(run, tree)
 
 

@@ -191,7 +191,7 @@ def test_a_snapshot_of_another_token(case: Case) -> None:
     ],
 )
 def test_an_index_that_is_not_this_protocols(case: Case, change: dict[str, Any], words: str) -> None:
-    """Frozen results of another protocol, revision or tier, or of no run at all, are refused before anything is compared."""
+    """Frozen results of another protocol, revision or tier, or of no run, are refused before anything is compared."""
     accept(case.run, Places(case.tree))
     edit(case.tree / "snapshots" / MINI / "formal/index.json", lambda one: one.update(change))
     with pytest.raises(SnapshotError, match=words):

@@ -296,7 +296,7 @@ def unjudge(run: Path) -> None:
 
 @pytest.mark.parametrize("name", ["observations.json", "junit.xml", "workers", "journal", "audit.json"])
 def test_a_run_that_was_altered_after_it_was_judged(case: Case, judge: Judge, name: str) -> None:
-    """A file that the audit record holds, and that record itself: the new session fails and keeps the earlier record."""
+    """An audited file, and the audit record itself: the new session fails and keeps the earlier record."""
     path = case.run / name
     if path.is_dir():
         sorted(path.glob("*.json"))[0].unlink()
@@ -373,7 +373,6 @@ def test_a_run_that_is_another_by_the_end(case: Case) -> None:
         (("--assert=plain",), {}, "gates assert"),
         (("--assert=plain", "-W", "ignore"), {"PYTHONOPTIMIZE": "1"}, "optimisation level 1"),
         (("--markers",), {}, "--markers"),
-        (("--protocol", "fixtures/protocols/mini-behavior"), {}, "expected one of"),
     ],
 )
 def test_a_session_that_could_not_fail(case: Case, arguments: tuple[str, ...], env: dict[str, str], words: str) -> None:
@@ -381,6 +380,13 @@ def test_a_session_that_could_not_fail(case: Case, arguments: tuple[str, ...], e
     result = run_gates(case.tree, "-m", "formal", *arguments, "--run", str(case.run), env=env)
     assert result.code == 4
     assert words in result.output
+
+
+def test_a_protocol_by_path(case: Case) -> None:
+    """A protocol is named by its folder's name, not by a path to a folder that calls itself the same."""
+    result = run_gates(case.tree, "-m", "formal", protocol="fixtures/protocols/mini-behavior")
+    assert result.code == 4
+    assert "expected one of mini-behavior" in result.output
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,8 @@ def _place_junit(gates: GateSession, folder: RunFolder) -> tuple[str, ...]:
 
 def _no_longer_assembles(evidence: RunEvidence) -> tuple[str, ...]:
     """What was judged is what is audited: the records still follow from the journals at the session's end."""
-    if not evidence.folder.file("run.json").exists():
+    reaches = {gate.reach for gate in evidence.loaded.protocol.gates}
+    if "run" not in reaches or not evidence.folder.file("run.json").exists():
         return ()
     return tuple(f"at the end: {one}" for one in guarded(records_follow, evidence, RowKey(None, "run")))
 

@@ -194,8 +194,8 @@ def test_nothing_collected_is_no_pass(outcomes: dict[str, Outcome], name: str) -
 
 @pytest.mark.parametrize("name", ["alone", "-n2"])
 def test_every_case_carries_its_properties(outcomes: dict[str, Outcome], name: str) -> None:
-    """Protocol, digest, tier, gate, clause, cell, run and fraction are properties of each case, also from workers."""
-    wanted = {"protocol", "protocol_digest", "tier", "gate", "clause", "cell", "run_sha256", "fraction"}
+    """Protocol, digest, tier, gate, clause, cell, run, fraction and differences, each case, also from workers."""
+    wanted = {"protocol", "protocol_digest", "tier", "gate", "clause", "cell", "run_sha256", "fraction", "differences"}
     cases = list(junit(outcomes, name).iter("testcase"))
     assert len(cases) == 10
     for case in cases:

@@ -6,8 +6,6 @@ A pure function of the folder's records; two runs that made the same evidence gi
 from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
-
 from harness.canon import digest
 from harness.errors import JournalError
 from harness.journal.folder import TODO, RunFolder, journals, read_journal, read_record
@@ -138,11 +136,6 @@ def units_by_key(units: Iterable[UnitEvidence]) -> dict[tuple[str, str], UnitEvi
             raise JournalError(f"unit {identity}", expected="once", found="twice", todo=TODO)
         result[identity] = unit
     return result
-
-
-def without_runs_own(unit: UnitEvidence) -> UnitEvidence:
-    """A unit without the digests of where it was made: what two environments or placements must share."""
-    return msgspec.structs.replace(unit, environment_sha256="", placement_sha256="")
 
 
 def _require_exact(folder: RunFolder, expected: set[Path], found: set[Path]) -> None:

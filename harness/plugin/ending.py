@@ -106,7 +106,7 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
         frozen=is_frozen(loaded.protocol.id, gates.tree),
         unfrozen_sources=tuple(source.source_id for source in loaded.unfrozen),
         run_sha256=evidence.run_sha256 if complete else "none: the run is incomplete",
-        environment_sha256=_environment_sha256(evidence) if complete else "none: the run is incomplete",
+        environment_sha256=evidence.run.environment_sha256 if complete else "none: the run is incomplete",
         smoke=_smoke(folder),
         gates=accounts,
         collected=len(gates.books.collected),
@@ -121,10 +121,6 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
     write_atomic(folder.file("audit.json"), data)
     write_atomic(folder.file("audit.json.sha256"), f"{sha256_hex(data)}  audit.json\n".encode())
     return audit
-
-
-def _environment_sha256(evidence: RunEvidence) -> str:
-    return evidence.run.environment_sha256
 
 
 def _smoke(folder: RunFolder) -> SmokeReference | None:

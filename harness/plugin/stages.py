@@ -176,7 +176,6 @@ class Stages:
             grid=rule.grid,
             placement=placement,
             run_id=f"{self.request.run_id}/{name}",
-            deviations=self.request.deviations,
         )
         second, pids = self._apart(name, request, workers=1)
         return PairEvidence(first, second, rule, pids)

@@ -63,3 +63,7 @@ class SnapshotError(HarnessError):
 
 class SessionError(HarnessError):
     """A session was asked for something that its tier refuses."""
+
+
+class SandboxError(HarnessError):
+    """No container engine, no image fit for the contract, or a container that isn't under the contract's limits."""

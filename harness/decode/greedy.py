@@ -14,6 +14,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from harness.errors import DecodeError
 from harness.model.load import LoadedModel
+from harness.model.memory import is_out_of_memory
 from harness.records.profile import SpecialIds
 from harness.records.protocol import DecodeContract
 from harness.records.run import StepChecks
@@ -140,12 +141,6 @@ def decode_greedy(
     generated = output[:, input_ids.shape[1] :].cpu()
     checks = judge_steps(generated, torch.stack(watch.argmax, 1).cpu(), torch.stack(watch.finite, 1).cpu(), eos=eos)
     return DecodedRows(tuple(_trim(row, eos) for row in generated.tolist()), checks)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocator refused: torch's and Python's own classes, and plain RuntimeErrors by their wording."""
-    words = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)
 
 
 def out_of_memory(error: BaseException) -> DecodeError:

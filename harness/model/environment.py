@@ -12,6 +12,7 @@ from harness.errors import ModelError
 from harness.model.cpu import cpu_name
 from harness.model.here import PACKAGES
 from harness.model.load import LoadedModel
+from harness.model.process import ALLOCATOR
 from harness.records.protocol import Software
 from harness.records.run import Deviation, Environment
 
@@ -69,7 +70,9 @@ STEERING = ("ATEN_", "CUBLAS_", "DNNL_", "KMP_", "MKL_", "NVIDIA_TF32_", "OMP_",
 
 
 def _kernels() -> dict[str, str]:
-    steering = {f"env:{name}": value for name, value in sorted(os.environ.items()) if name.startswith(STEERING)}
+    # The allocator's setting belongs to the placement, which sets it: two placements may differ in it.
+    set_here = {name: value for name, value in sorted(os.environ.items()) if name != ALLOCATOR}
+    steering = {f"env:{name}": value for name, value in set_here.items() if name.startswith(STEERING)}
     return steering | {
         "mkldnn": str(torch.backends.mkldnn.is_available()),  # type: ignore[no-untyped-call]
         "mkl": str(torch.backends.mkl.is_available()),  # type: ignore[no-untyped-call]

@@ -3,7 +3,6 @@
 safetensors only, files of this disk only; remote code only where every code file's digest is registered.
 """
 
-import gc
 import logging
 import tempfile
 import time
@@ -17,6 +16,7 @@ import transformers
 from safetensors import SafetensorError
 
 from harness.errors import HarnessError, ModelError, PlacementError
+from harness.model.memory import forget_peaks, load_report, refusal, release
 from harness.model.process import apply_settings, now_us, process_identity
 from harness.records.base import Frozen
 from harness.records.profile import Profile
@@ -24,6 +24,10 @@ from harness.records.protocol import Execution, Placement
 from harness.records.run import ProcessIdentity
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class LoadOutOfMemoryError(PlacementError):
+    """Memory ran out while a placement was loaded. `found` is the allocator's first line."""
 
 
 @dataclass(slots=True)
@@ -41,17 +45,16 @@ class LoadedModel:
     def close(self) -> None:
         """Release the weights before anything else loads a model."""
         self.model = None
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        release()
         if self._offload is not None:
             self._offload.cleanup()
 
 
 def load_model(profile: Profile, execution: Execution, placement: Placement, checkpoint: Path) -> LoadedModel:
-    """Load under the placement; ModelError: software, device or checkpoint can't; PlacementError: memory ran out."""
+    """Load under the placement; ModelError: software, device or checkpoint can't; LoadOutOfMemoryError: memory."""
     apply_settings(execution)
     device = device_of(execution)
+    forget_peaks(device)
     _quiet_libraries()
     offload = tempfile.TemporaryDirectory(prefix="pregate-offload-") if placement.offload_device == "disk" else None
     started = time.perf_counter_ns()
@@ -70,20 +73,16 @@ def load_model(profile: Profile, execution: Execution, placement: Placement, che
 
 
 def _from_pretrained(profile: Profile, placement: Placement, checkpoint: Path, arguments: dict[str, Any]) -> Any:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), load_report() as said:
         warnings.simplefilter("ignore")  # the libraries' deprecations aren't this run's business
         try:
             model, report = transformers.AutoModelForCausalLM.from_pretrained(
                 checkpoint, output_loading_info=True, **arguments
             )
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise PlacementError(
-                f"placement {placement.id}",
-                expected=f"memory for {profile.id}",
-                found=str(error).split("\n")[0] or type(error).__name__,
-                todo="Take the next lower registered placement.",
-            ) from error
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError, MemoryError, SafetensorError) as error:
+            refused = refusal(error, said.text)
+            if refused is not None:
+                raise _load_out_of_memory(profile, placement, refused) from error
             raise ModelError(
                 str(checkpoint),
                 expected=f"a loadable {profile.id}",
@@ -96,6 +95,15 @@ def _from_pretrained(profile: Profile, placement: Placement, checkpoint: Path, a
             str(checkpoint), expected="the registered weights", found="an adapter", todo="Remove the adapter."
         )
     return model
+
+
+def _load_out_of_memory(profile: Profile, placement: Placement, refused: str) -> LoadOutOfMemoryError:
+    return LoadOutOfMemoryError(
+        f"placement {placement.id}",
+        expected=f"memory for {profile.id}",
+        found=refused,
+        todo="Take the next lower registered placement.",
+    )
 
 
 def device_of(execution: Execution) -> torch.device:

@@ -1,9 +1,10 @@
 """Producing a run: every unit of a grid is claimed, generated and landed, by one process or by several.
 
 A finished unit stays valid whatever happens to the rest. Where the protocol doesn't resume, a unit whose worker died
-ends the run.
+ends the run, and memory that ran out ends the attempt for every process of the folder: oom.json says so (R05 3).
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,14 @@ from pathlib import Path
 import msgspec
 from filelock import Timeout
 
+from harness.decode.greedy import out_of_memory
 from harness.errors import DecodeError, HarnessError, SessionError, StorageError
 from harness.gold import registered_gold
 from harness.journal.assemble import verify_units
+from harness.journal.attempts import attempt_number, require_on
 from harness.journal.folder import RunFolder, write_journal, write_once, write_record
+from harness.model.load import LoadOutOfMemoryError
+from harness.model.memory import is_out_of_memory
 from harness.places import places
 from harness.prompts.records import PromptBatch
 from harness.prompts.tokenizer import PromptTokenizer
@@ -22,6 +27,7 @@ from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.run import Failure, ProcessIdentity
 from harness.run.engine import Engine, open_engine
+from harness.run.memory import note_in_unit, note_while_loading
 from harness.run.prepare import prepare
 from harness.run.progress import Progress, Sink, quiet
 from harness.run.request import Request, spec_of
@@ -45,6 +51,7 @@ class Work:
     batches: dict[str, PromptBatch]
     engine: Engine
     progress: Progress
+    attempt: int
 
 
 def produce(
@@ -54,36 +61,58 @@ def produce(
 
     Raises the HarnessError that stopped it; what generation did wrong is kept under failures/.
     """
+    number = attempt_number(folder, request.placement.id)
     keys = loaded.units(request.grid, request.domains)
     tokenizer, batches = prepare(loaded, request)
-    engine = open_engine(loaded, request)
+    with folder.lock(f"model-{os.getpid()}"):  # whoever needs the memory can wait until no process has a model
+        engine = _open(loaded, request, folder, number)
+        try:
+            gold = registered_gold(loaded, [Path(one) for one in request.inputs], keys)
+            grid = loaded.protocol.grids[request.grid]
+            progress = Progress(
+                sink,
+                f"{request.protocol} {request.grid}",
+                len(keys),
+                len(loaded.protocol.conditions),
+                grid.max_new_tokens,
+            )
+            work = Work(loaded, folder, tokenizer, batches, engine, progress, number)
+            _begin(work, keys, gold)
+            ready(engine.model.process.model_load_id)
+            _land_all(work, keys)
+            progress.close()
+            _note_memory(folder, engine)
+        finally:
+            engine.close()
+
+
+def _open(loaded: LoadedProtocol, request: Request, folder: RunFolder, number: int) -> Engine:
     try:
-        gold = registered_gold(loaded, [Path(one) for one in request.inputs], keys)
-        _register(folder, engine, gold)
-        ready(engine.model.process.model_load_id)
-        grid = loaded.protocol.grids[request.grid]
-        progress = Progress(
-            sink, f"{request.protocol} {request.grid}", len(keys), len(loaded.protocol.conditions), grid.max_new_tokens
-        )
-        _land_all(Work(loaded, folder, tokenizer, batches, engine, progress), keys)
-        progress.close()
-        _note_memory(folder, engine)
-    finally:
-        engine.close()
+        return open_engine(loaded, request)
+    except LoadOutOfMemoryError as error:
+        note_while_loading(folder, loaded, request.placement.id, number, error)
+        raise
 
 
-def _register(folder: RunFolder, engine: Engine, gold: dict[str, str]) -> None:
-    spec = spec_of(engine.request, engine.loaded, engine.deviations)
-    write_once(folder.file("spec.json"), spec, what="run request")
-    write_once(folder.file("environment.json"), engine.environment, what="environment")
-    write_once(folder.file("placement.json"), engine.placement, what="placement")
-    write_once(folder.file("gold.json"), gold, what="gold numbers")
+def _begin(work: Work, keys: tuple[UnitKey, ...], gold: dict[str, str]) -> None:
+    """Write what the run is, or agree with what it is; and verify the units that are there.
+
+    Under the lock that moving an attempt aside needs, so that nothing of an attempt that is over gets into the next.
+    """
+    folder, engine = work.folder, work.engine
+    with folder.lock("attempt"):
+        require_on(folder, work.attempt, engine.request.placement.id)
+        spec = spec_of(engine.request, engine.loaded, engine.deviations)
+        write_once(folder.file("spec.json"), spec, what="run request")
+        write_once(folder.file("environment.json"), engine.environment, what="environment")
+        write_once(folder.file("placement.json"), engine.placement, what="placement")
+        write_once(folder.file("gold.json"), gold, what="gold numbers")
+        begun = tuple(key for key in keys if folder.journal(key).exists())
+        if begun:
+            verify_units(folder, begun, work.loaded)
 
 
 def _land_all(work: Work, keys: tuple[UnitKey, ...]) -> None:
-    begun = [key for key in keys if work.folder.journal(key).exists()]
-    if begun:
-        verify_units(work.folder, tuple(begun), work.loaded)
     waiting = []
     for key in keys:
         lock = work.folder.lock(key.name)
@@ -102,6 +131,7 @@ def _land_all(work: Work, keys: tuple[UnitKey, ...]) -> None:
 
 def _land_after_another(work: Work, key: UnitKey) -> None:
     with work.folder.lock(key.name):  # waits until the other worker has landed the unit, or has died
+        require_on(work.folder, work.attempt, work.engine.request.placement.id)
         if not work.folder.journal(key).exists() and not work.loaded.protocol.resume:
             raise SessionError(
                 f"unit {key.name}",
@@ -113,6 +143,7 @@ def _land_after_another(work: Work, key: UnitKey) -> None:
 
 
 def _land(work: Work, key: UnitKey) -> None:
+    require_on(work.folder, work.attempt, work.engine.request.placement.id)
     if work.folder.journal(key).exists():
         work.progress.end_unit()
         return
@@ -122,22 +153,37 @@ def _land(work: Work, key: UnitKey) -> None:
     except StorageError:
         raise
     except DecodeError as error:
-        _record_failure(work, key, error.kind, str(error))
+        _fail(work, key, error)
         raise
     except HarnessError as error:
         _record_failure(work, key, "exception", str(error))
         raise
     except Exception as error:  # whatever a library raises is this unit's failure, recorded under its name
-        _record_failure(work, key, "exception", f"{type(error).__name__}: {error}")
-        raise DecodeError(
-            f"unit {key.name}",
-            kind="exception",
-            expected="a generation call that returns",
-            found=f"{type(error).__name__}: {error}",
-            todo="See failures/ in the run folder.",
-        ) from error
+        raise _failed(work, key, error) from error
     write_journal(work.folder, key, evidence, observation)
     work.progress.end_unit()
+
+
+def _failed(work: Work, key: UnitKey, error: Exception) -> DecodeError:
+    """What a library raised, as the unit's failure. Memory can also run out around the generation call."""
+    if is_out_of_memory(error):
+        refused = out_of_memory(error)
+        _fail(work, key, refused)
+        return refused
+    _record_failure(work, key, "exception", f"{type(error).__name__}: {error}")
+    return DecodeError(
+        f"unit {key.name}",
+        kind="exception",
+        expected="a generation call that returns",
+        found=f"{type(error).__name__}: {error}",
+        todo="See failures/ in the run folder.",
+    )
+
+
+def _fail(work: Work, key: UnitKey, error: DecodeError) -> None:
+    _record_failure(work, key, error.kind, str(error))
+    if error.kind == "out_of_memory":
+        note_in_unit(work.folder, work.engine, key, error)
 
 
 def _record_failure(work: Work, key: UnitKey, kind: str, message: str) -> None:

@@ -5,6 +5,7 @@ import typer
 from harness.cli import inputs
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
+from harness.cli.judge import app as judge_app
 from harness.cli.profile import app as profile_app
 from harness.cli.prompts import prompts
 from harness.cli.snapshots import app as snapshots_app
@@ -13,6 +14,7 @@ app = typer.Typer(
     help="Verification harness for preregistered LLM experiments.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 app.add_typer(inputs.app, name="inputs")
+app.add_typer(judge_app, name="judge")
 app.add_typer(profile_app, name="profile")
 app.add_typer(snapshots_app, name="snapshots")
 app.command()(prompts)

@@ -1,0 +1,137 @@
+"""`judge numeric` and `judge code`: outputs of any harness, one JSON line for each line of a file.
+
+Exit 0: every line was judged; 1: there are error lines or programs without a verdict; 2: nothing could be judged at
+all, and the reason is on stderr. The last lines on stderr are the counts.
+"""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import msgspec
+import typer
+
+from harness.cli.prompts import Folders
+from harness.errors import HarnessError
+from harness.judge import code as programs
+from harness.judge.code import CodeJudge, CodeLine, CodeRuleName, names_its_task
+from harness.judge.lines import ErrorLine, opened, read_lines
+from harness.judge.numeric import NumericLine, NumericRuleName, judge_numeric
+from harness.judge.summary import Summary
+from harness.judge.tasks import HumanEval
+
+NOTHING_JUDGED = 2
+
+app = typer.Typer(
+    help="Judge outputs that exist already: JSON lines in, JSON lines out, in order.", no_args_is_help=True
+)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="JSON lines, also gzipped; - for standard input.")]
+NumericRule = Annotated[NumericRuleName, typer.Option("--rule", help="How a number is read.")]
+CodeRule = Annotated[CodeRuleName, typer.Option("--rule", help="How a program is read.")]
+Image = Annotated[
+    str | None,
+    typer.Option(
+        "--image", "--sandbox-image", metavar="NAME", envvar="HARNESS_SANDBOX_IMAGE", help="Image that has a Python."
+    ),
+]
+Prompts = Annotated[
+    Path | None,
+    typer.Option("--prompts", metavar="FILE", help="HumanEval's tasks; default: the registered file, in --inputs."),
+]
+
+
+@app.command()
+def numeric(file: File, rule: NumericRule = NumericRuleName.NUMERIC_V1) -> None:
+    """Numbers against gold numbers.
+
+    Lines have id, text and gold, and may have natural_eos.
+
+    Exit 0: all judged; 1: error lines; 2: nothing could be judged.
+
+    The counts are on stderr.
+    """
+    summary = Summary(rule.value)
+    with _nothing_without_lines(summary), opened(file) as stream:
+        for line in judge_numeric(read_lines(stream, name=file), rule):
+            _write(line, summary)
+    _end(summary, summary.numeric())
+
+
+@app.command()
+def code(
+    file: File,
+    rule: CodeRule = CodeRuleName.CODE_V1,
+    image: Image = None,
+    prompts: Prompts = None,
+    inputs: Folders = None,
+) -> None:
+    """Programs against tests, each in a fresh container.
+
+    Lines have id, prompt, entry_point, test, and text or candidate.
+
+    A HumanEval samples file (task_id, completion) serves as it is.
+
+    Exit 0: all judged; 1: error lines or programs without a verdict; 2: nothing could be judged.
+
+    The counts are on stderr.
+    """
+    summary, tasks = Summary(rule.value), HumanEval(prompts, inputs or [])
+    with _nothing_without_lines(summary), opened(file) as stream:
+        lines = read_lines(stream, name=file)
+        first = next(lines)
+        if prompts is not None or names_its_task(first):
+            tasks.load()
+        with _ending_by_signals(), programs.open_recorded(image) as engine:
+            judge = CodeJudge(engine, rule, tasks)
+            for line in judge.judge(chain([first], lines)):
+                _write(line, summary)
+    if judge.failure is not None:
+        typer.echo(str(judge.failure), err=True)
+    if tasks.origin:
+        typer.echo(f"tasks: {tasks.origin}", err=True)
+    typer.echo(f"image {engine.image_id}, {engine.python}, checker {engine.harness_sha256}", err=True)
+    _end(summary, summary.code())
+
+
+@contextmanager
+def _nothing_without_lines(summary: Summary) -> Iterator[None]:
+    """A HarnessError as its one line on stderr; exit 2 before the first line, 1 after it."""
+    try:
+        yield
+    except HarnessError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1 if summary.lines else NOTHING_JUDGED) from error
+
+
+@contextmanager
+def _ending_by_signals() -> Iterator[None]:
+    """Who is told to end removes its containers first, as after Ctrl-C."""
+    before = {number: signal.signal(number, _end_by) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_by(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _write(line: NumericLine | CodeLine | ErrorLine, summary: Summary) -> None:
+    """One line out at once: whoever reads along doesn't wait for the file's end."""
+    summary.add(line)
+    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _end(summary: Summary, counts: str) -> None:
+    typer.echo(counts, err=True)
+    if not summary.whole:
+        raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.checks.completion import baseline_prompts
 from harness.checks.prompts import batch_alignment, prompt_hashes, single_id_contract
 from harness.plugin.session import Judged
 
@@ -9,6 +10,12 @@ from harness.plugin.session import Judged
 @pytest.mark.gate("prompt_hashes", prompt_hashes)
 def test_prompt_hash_is_the_manifests(judged: Judged) -> None:
     """R04 5: SHA-256 over the canonical list of the cell's prompt IDs."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("baseline_prompts", baseline_prompts)
+def test_prompt_hash_is_the_baselines(judged: Judged) -> None:
+    """R05 2: the same prompt as in the baseline, which is the registered one and another run."""
     assert not judged.differences, judged.message
 
 

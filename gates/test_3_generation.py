@@ -2,6 +2,8 @@
 
 import pytest
 
+from harness.checks.attempts import placement_attempts
+from harness.checks.completion import baseline_prefix
 from harness.checks.generation import decode_contract, greedy_steps, normal_return, output_identity, rng_untouched
 from harness.checks.whole import assembled_run, placement_recorded
 from harness.plugin.session import Judged
@@ -40,6 +42,18 @@ def test_generators_are_untouched(judged: Judged) -> None:
 @pytest.mark.gate("placement_recorded", placement_recorded)
 def test_placement_is_recorded_and_registered(judged: Judged) -> None:
     """R04 1 and 6.6: device map, bytes by device, offload facts and memory, read back; they agree with each other."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("baseline_prefix", baseline_prefix)
+def test_output_begins_as_the_baselines_did(judged: Judged) -> None:
+    """R05 2: the first min(128, baseline length) generated tokens, exactly."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("placement_attempts", placement_attempts)
+def test_every_placement_tried_is_recorded(judged: Judged) -> None:
+    """R05 3: what ran out of memory, and that the next placement passed the placement gate before the whole grid."""
     assert not judged.differences, judged.message
 
 

@@ -3,10 +3,10 @@
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from harness.checks.frozen import frozen_snapshots
+from harness.checks.frozen import frozen_snapshots, frozen_verdicts
 from harness.plugin.collect import GateRow
 from harness.plugin.session import Judged
-from harness.plugin.snapshots import FrozenUnitExtension, frozen_assertion
+from harness.plugin.snapshots import FrozenUnitExtension, frozen_assertion, verdicts_assertion
 
 
 @pytest.mark.gate("frozen_snapshots", frozen_snapshots)
@@ -16,4 +16,14 @@ def test_unit_is_the_frozen_one(
     """R04 8: every cell's IDs, text, stop state and observations, byte for byte; the diff is the reader's to read."""
     assert not judged.differences, judged.message
     content, name = frozen_assertion(request, gate_row)
+    assert content == snapshot(name=name, extension_class=FrozenUnitExtension)
+
+
+@pytest.mark.gate("frozen_verdicts", frozen_verdicts)
+def test_verdicts_are_the_frozen_ones(
+    judged: Judged, gate_row: GateRow, request: pytest.FixtureRequest, snapshot: SnapshotAssertion
+) -> None:
+    """R05 6: outcome of every program of the unit, with the digests of program, task and tests."""
+    assert not judged.differences, judged.message
+    content, name = verdicts_assertion(request, gate_row)
     assert content == snapshot(name=name, extension_class=FrozenUnitExtension)

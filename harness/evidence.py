@@ -13,16 +13,17 @@ from typing import Any
 from harness.canon import sha256_hex
 from harness.errors import HarnessError, JournalError
 from harness.files import read_bytes
-from harness.gold import registered_gold
+from harness.gold import registered_gold, registered_tasks
 from harness.journal.assemble import read_environment, read_placement, read_run, read_spec, units_by_key
 from harness.journal.folder import RunFolder, failures, journals, read_journal, read_record
+from harness.ledgers.book import AnyLedger, ledger_type
 from harness.places import places
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
 from harness.protocols.grids import RowKey, UnitKey
 from harness.protocols.load import LoadedProtocol
-from harness.records.ledger import Ledger
 from harness.records.protocol import PairRule, Variant
 from harness.records.run import (
+    Baseline,
     CellRecord,
     Environment,
     Failure,
@@ -33,6 +34,8 @@ from harness.records.run import (
     UnitEvidence,
     UnitObservation,
 )
+from harness.records.sandbox import Task
+from harness.sandbox.bundle import harness_sha256
 
 Differences = tuple[str, ...]
 Check = Callable[[Any, RowKey], Differences]
@@ -55,8 +58,9 @@ def cell_name(row: RowKey) -> str:
 class RunEvidence:
     """One run folder. Properties raise the HarnessError that says why a part can't be had.
 
-    `stopped` is what ended generation, if anything did. `checkpoint` and `inputs` are where the session looks for the
-    registered tokenizer and inputs; without them the embedded ones are meant.
+    `stopped` is what ended generation, if anything did; `unjudged` what ended the execution of its programs.
+    `baseline_source` reads the baseline's cells of given units anew. `checkpoint` and `inputs` are where the session
+    looks for the registered tokenizer and inputs; without them the embedded ones are meant.
     """
 
     loaded: LoadedProtocol
@@ -64,6 +68,8 @@ class RunEvidence:
     stopped: HarnessError | None = None
     checkpoint: Path | None = None
     inputs: tuple[Path, ...] = ()
+    unjudged: HarnessError | None = None
+    baseline_source: Callable[[tuple[UnitKey, ...]], Baseline] | None = None
 
     @cached_property
     def spec(self) -> RunSpec:
@@ -85,7 +91,7 @@ class RunEvidence:
         """The assembled run; where generation was stopped, what stopped it."""
         if self.stopped is not None:
             raise self.stopped
-        return read_run(self.folder)
+        return read_run(self.folder, self.loaded.protocol)
 
     @cached_property
     def run_sha256(self) -> str:
@@ -93,9 +99,11 @@ class RunEvidence:
         return sha256_hex(read_bytes(self.folder.file("run.json"), what="assembled run"))
 
     @cached_property
-    def ledger(self) -> Ledger:
-        """The ledger as it lies on disk."""
-        return read_record(self.folder.file("ledger.json"), Ledger, what="ledger")
+    def ledger(self) -> AnyLedger:
+        """The ledger as it lies on disk; where programs couldn't be judged, what stopped that."""
+        if self.unjudged is not None:
+            raise self.unjudged
+        return read_record(self.folder.file("ledger.json"), ledger_type(self.loaded.protocol), what="ledger")
 
     @cached_property
     def failures(self) -> tuple[Failure, ...]:
@@ -126,6 +134,23 @@ class RunEvidence:
     def registered_gold(self) -> dict[str, str]:
         """Final numbers by source ID as the registered inputs hold them now."""
         return registered_gold(self.loaded, self.inputs, self.keys)
+
+    @cached_property
+    def registered_baseline(self) -> Baseline:
+        """The baseline's cells of this run's units, read anew from what is frozen or from the port's own run."""
+        if self.baseline_source is None:
+            raise RuntimeError(f"{self.loaded.protocol.id}: no baseline was named")
+        return self.baseline_source(self.keys)
+
+    @cached_property
+    def checker_sha256(self) -> str:
+        """SHA-256 of this tree's checker, the program that judges inside the container."""
+        return harness_sha256()
+
+    @cached_property
+    def registered_tasks(self) -> dict[str, Task]:
+        """Code tasks by source ID as the registered inputs hold them now. They hold tests: never shown."""
+        return registered_tasks(self.loaded, self.inputs, self.keys)
 
     def observation(self, row: RowKey) -> UnitObservation:
         """How the row's unit was made."""

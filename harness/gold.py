@@ -1,13 +1,19 @@
-"""Gold numbers of a run's sources, from the registered inputs. For evaluators alone: no prompt is built here."""
+"""Gold of a run's sources, from the registered inputs: final numbers, and the tasks that programs are judged by.
 
-from collections.abc import Sequence
+For evaluators alone: no prompt is built here, and no test text goes into a record.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.canon import text_sha256
 from harness.evaluate.number import gold_number
 from harness.inputs.find import find_inputs
-from harness.inputs.sources import gold_fields
-from harness.protocols.grids import UnitKey
+from harness.inputs.sources import gold_fields, source_texts
+from harness.protocols.grids import UnitKey, is_executed
 from harness.protocols.load import LoadedProtocol
+from harness.records.run import CodeTask
+from harness.records.sandbox import Task
 
 
 def registered_gold(loaded: LoadedProtocol, inputs: Sequence[Path], units: Sequence[UnitKey]) -> dict[str, str]:
@@ -23,3 +29,33 @@ def registered_gold(loaded: LoadedProtocol, inputs: Sequence[Path], units: Seque
             fields = gold_fields(loaded.protocol, found, domain.name, ids)
             numbers |= {source_id: gold_number(fields[source_id]["answer"]) for source_id in ids}
     return numbers
+
+
+def registered_tasks(loaded: LoadedProtocol, inputs: Sequence[Path], units: Sequence[UnitKey]) -> dict[str, Task]:
+    """The code tasks of the units' sources by source ID: prompt, entry point and tests as the input holds them.
+
+    Empty where no domain of the units is executed. InputError where an input isn't there or isn't the registered one.
+    """
+    tasks: dict[str, Task] = {}
+    for domain in loaded.protocol.domains:
+        listed = [unit for unit in units if unit.domain == domain.name]
+        if not is_executed(domain) or not listed:
+            continue
+        found = find_inputs(loaded.protocol, inputs)
+        ids = tuple(dict.fromkeys(unit.source_id for unit in listed))
+        count = max(unit.index for unit in listed) + 1
+        texts = source_texts(loaded, found, domains=(domain.name,), per_domain=count)
+        prompts = {source.source_id: source.text for source in texts}
+        for source_id, fields in gold_fields(loaded.protocol, found, domain.name, ids).items():
+            tasks[source_id] = Task(
+                id=source_id, prompt=prompts[source_id], entry_point=fields["entry_point"], test=fields["test"]
+            )
+    return tasks
+
+
+def recorded_tasks(tasks: Mapping[str, Task]) -> dict[str, CodeTask]:
+    """What a run may record of its tasks: the tests by their digest only."""
+    return {
+        source_id: CodeTask(prompt=task.prompt, entry_point=task.entry_point, tests_sha256=text_sha256(task.test))
+        for source_id, task in tasks.items()
+    }

@@ -1,6 +1,7 @@
 """The harness's own tests: one hypothesis profile, shared fixtures, and no skips.
 
-Tests marked `inputs` need the registered data files; without HARNESS_INPUTS they are deselected and listed as not run.
+Tests marked `inputs` need the registered data files, tests marked `docker` a container engine and its image; without
+HARNESS_INPUTS or HARNESS_SANDBOX_IMAGE they are deselected and listed as not run.
 """
 
 import importlib.util
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-NOT_RUN = pytest.StashKey[list[str]]()
+NOT_RUN = pytest.StashKey[dict[str, list[str]]]()
+NEEDS = {"inputs": "HARNESS_INPUTS", "docker": "HARNESS_SANDBOX_IMAGE"}
 SUPPORT = Path(__file__).parent / "support"
 
 settings.register_profile("pregate", deadline=None, derandomize=True, database=None, print_blob=False)
@@ -22,22 +24,23 @@ settings.load_profile("pregate")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the shared fixtures."""
-    config.stash[NOT_RUN] = []
+    config.stash[NOT_RUN] = {}
     config.pluginmanager.register(_support("fixtures"), "support-fixtures")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what needs the registered files where there are none."""
-    if os.environ.get("HARNESS_INPUTS"):
-        return
-    without = [item for item in items if item.get_closest_marker("inputs") is not None]
-    config.stash[NOT_RUN] = [item.nodeid for item in without]
-    config.hook.pytest_deselected(items=without)
-    items[:] = [item for item in items if item not in set(without)]
+    """Deselect what needs something that isn't there; a test that lacks two things is listed under the first."""
+    for marker, variable in NEEDS.items():
+        if os.environ.get(variable):
+            continue
+        without = [item for item in items if item.get_closest_marker(marker) is not None]
+        config.stash[NOT_RUN][variable] = [item.nodeid for item in without]
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in set(without)]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker hands its list to the controller, which collects nothing itself."""
+    """A worker hands its lists to the controller, which collects nothing itself."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["not_run"] = session.config.stash[NOT_RUN]
@@ -45,21 +48,26 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """All workers collect the same, so the last list stands for all."""
-    node.config.stash[NOT_RUN] = getattr(node, "workeroutput", {}).get("not_run", [])
+    """All workers collect the same, so the last one's lists stand for all."""
+    node.config.stash[NOT_RUN] = getattr(node, "workeroutput", {}).get("not_run", {})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Name what was not run."""
-    names = config.stash[NOT_RUN]
-    if names:
-        terminalreporter.section("not run: needs HARNESS_INPUTS")
-        for name in names:
-            terminalreporter.write_line(name)
-        terminalreporter.write_line(f"{len(names)} tests not run")
+    for variable, names in config.stash[NOT_RUN].items():
+        if names:
+            terminalreporter.section(f"not run: needs {variable}")
+            for name in names:
+                terminalreporter.write_line(name)
+            terminalreporter.write_line(f"{len(names)} tests not run")
 
 
 def _support(name: str) -> ModuleType:
+    """A module of `tests/support`."""
+    return importlib.import_module(f"pregate_support.{name}")
+
+
+def _package() -> None:
     """`tests/support` as the package `pregate_support`: importlib mode leaves no folder on the path."""
     if "pregate_support" not in sys.modules:
         package = importlib.util.module_from_spec(
@@ -67,4 +75,6 @@ def _support(name: str) -> ModuleType:
         )
         package.__path__ = [str(SUPPORT)]
         sys.modules["pregate_support"] = package
-    return importlib.import_module(f"pregate_support.{name}")
+
+
+_package()  # on import: the conftest of a folder that is named on the command line is read before `pytest_configure`

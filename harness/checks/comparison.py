@@ -1,11 +1,16 @@
-"""Comparison checks (R04 5): what the ledger says is what the run's cells give, cell by cell and edge by edge."""
+"""Comparison checks (R04 5, R05 4 and 7): what the ledger says is what the run gives, cell by cell, edge by edge."""
 
+from collections.abc import Sequence
 from itertools import takewhile
 
 from harness.evidence import Differences, RunEvidence, cell_name, differs
-from harness.ledgers.behavior import ledger
+from harness.ledgers.book import AnyLedger, ledger_of
+from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
-from harness.records.ledger import CellRow, EdgeRow, Ledger
+from harness.records.completion import CompletionEdgeRow, CompletionRow
+from harness.records.ledger import CellRow, EdgeRow
+
+Row = CellRow | EdgeRow | CompletionRow | CompletionEdgeRow
 
 
 def observations(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -40,20 +45,20 @@ def eq_pair(pair: tuple[int, int]) -> bool:
     return pair[0] == pair[1]
 
 
-def recomputed(evidence: RunEvidence) -> Ledger:
-    """The ledger that the run gives now, computed once for a piece of evidence."""
+def recomputed(evidence: RunEvidence) -> AnyLedger:
+    """The ledger that the run and its executions give now, computed once for a piece of evidence."""
     cache = evidence.__dict__
     if "_recomputed" not in cache:
-        cache["_recomputed"] = ledger(evidence.loaded.protocol, evidence.run)
-    again: Ledger = cache["_recomputed"]
+        cache["_recomputed"] = ledger_of(evidence.loaded.protocol, evidence.run, read_executions(evidence.folder))
+    again: AnyLedger = cache["_recomputed"]
     return again
 
 
-def _is(one: CellRow | EdgeRow, row: RowKey) -> bool:
+def _is(one: Row, row: RowKey) -> bool:
     return row.unit is not None and (one.source_id, one.replicate) == (row.unit.source_id, row.unit.replicate)
 
 
-def _same(row: RowKey, stored: list[CellRow] | list[EdgeRow], again: list[CellRow] | list[EdgeRow]) -> Differences:
+def _same(row: RowKey, stored: Sequence[Row], again: Sequence[Row]) -> Differences:
     if len(stored) != 1:
         return (differs(f"{cell_name(row)} ledger rows", 1, len(stored)),)
     return () if stored == again else (differs(f"{cell_name(row)} ledger row", again, stored),)

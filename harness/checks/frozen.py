@@ -6,11 +6,12 @@ from harness.canon import sha256_hex
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.files import read_bytes
 from harness.journal.folder import RunFolder
+from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey, gate_rows
 from harness.records.audit import Audit, SmokeReference
 from harness.records.run import Deviation
-from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot
-from harness.snapshots.store import Frozen, altered_files, judgement_digests, read_audit
+from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot, verdict_snapshot
+from harness.snapshots.store import Frozen, altered_files, judgement_digests, read_audit, verdicts_name
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,20 @@ def frozen_snapshots(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     if stored != snapshot_bytes(content):
         found.append(_first_difference(row, stored, snapshot_bytes(content)))
     return tuple(found)
+
+
+def frozen_verdicts(evidence: SnapshotEvidence, row: RowKey) -> Differences:
+    """R05 6: the verdicts on the unit's programs equal the frozen ones, which another run's executions gave."""
+    run, frozen = evidence.run, evidence.frozen
+    if row.unit is None or verdicts_name(row.unit) not in frozen.index.units:
+        return (differs(cell_name(row), "frozen verdicts", "none"),)
+    own = set(origins_of([run.observation(row).process])) & set(frozen.index.origins)
+    found = (
+        [differs(f"{cell_name(row)} verdicts", "another run's", "this run's own: nothing to compare")] if own else []
+    )
+    made = snapshot_bytes(verdict_snapshot(run.unit(row), run.ledger, read_executions(run.folder)))
+    stored = read_bytes(frozen.verdicts(row.unit), what="frozen verdicts")
+    return (*found, _first_difference(row, stored, made)) if stored != made else tuple(found)
 
 
 def _first_difference(row: RowKey, stored: bytes, made: bytes) -> str:

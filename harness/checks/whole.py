@@ -10,13 +10,14 @@ from typing import Any
 from harness.canon import canonical_bytes, sha256_hex
 from harness.evidence import Differences, RunEvidence, differs
 from harness.files import read_bytes
+from harness.gold import recorded_tasks
 from harness.journal.assemble import assemble
 from harness.journal.folder import read_record
-from harness.ledgers.behavior import ledger
-from harness.ledgers.statistics import statistics
+from harness.ledgers.book import ledger_of, statistics_of
+from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
 from harness.records.protocol import Placement
-from harness.records.run import Failure, PlacementFacts
+from harness.records.run import CompletionRun, Failure, PlacementFacts
 
 _LAYER = re.compile(r"model\.layers\.(\d+)")
 
@@ -81,7 +82,7 @@ def _memory_noted(evidence: RunEvidence) -> bool:
 
 
 def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R04 5: run.json, ledger.json and statistics.json are byte for byte what the journals and the protocol give."""
+    """R04 5, R05 4: run.json, ledger.json and statistics.json are byte for byte what journals and verdicts give."""
     result = evidence.loaded.protocol.result_name + (" (port)" if evidence.spec.port else "")
     planned = {(key.source_id, key.replicate) for key in evidence.keys}
     pairs: tuple[tuple[str, object, object], ...] = (
@@ -89,6 +90,7 @@ def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:
         ("protocol digest", evidence.loaded.digest, evidence.run.protocol_digest),
         ("name of the result", result, evidence.run.result_name),
         ("sources whose gold number isn't the registered one", [], _other_gold(evidence)),
+        ("sources whose code task isn't the registered one", [], _other_tasks(evidence)),
         ("failures of other units", [], [_identity(one) for one in evidence.failures if _identity(one) not in planned]),
     )
     found = tuple(differs(f"{row.item} {what}", one, other) for what, one, other in pairs if one != other)
@@ -98,8 +100,9 @@ def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:
 def records_follow(evidence: RunEvidence, row: RowKey) -> Differences:
     """The three records' bytes, made again from the journals alone; a session asks it once more before its audit."""
     run = assemble(evidence.folder, evidence.loaded)
-    book = ledger(evidence.loaded.protocol, run)
-    records = {"run.json": run, "ledger.json": book, "statistics.json": statistics(evidence.loaded.protocol, book)}
+    protocol = evidence.loaded.protocol
+    book = ledger_of(protocol, run, read_executions(evidence.folder))
+    records = {"run.json": run, "ledger.json": book, "statistics.json": statistics_of(protocol, book)}
     made = {name: sha256_hex(canonical_bytes(record)) for name, record in records.items()}
     stored = {name: _stored(evidence, name) for name in made}
     return tuple(differs(f"{row.item} {name}", made[name], stored[name]) for name in made if made[name] != stored[name])
@@ -111,6 +114,13 @@ def _stored(evidence: RunEvidence, name: str) -> str:
 
 def _other_gold(evidence: RunEvidence) -> list[str]:
     registered, recorded = evidence.registered_gold, evidence.run.gold
+    return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))
+
+
+def _other_tasks(evidence: RunEvidence) -> list[str]:
+    if not isinstance(evidence.run, CompletionRun):
+        return []
+    registered, recorded = recorded_tasks(evidence.registered_tasks), evidence.run.tasks
     return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))
 
 

@@ -11,7 +11,18 @@ from harness.errors import JournalError
 from harness.journal.folder import TODO, RunFolder, journals, read_journal, read_record
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
-from harness.records.run import Environment, Journal, PlacementFacts, Run, RunSpec, UnitEvidence
+from harness.records.protocol import AnyProtocol, CompletionProtocol
+from harness.records.run import (
+    Baseline,
+    CodeTask,
+    CompletionRun,
+    Environment,
+    Journal,
+    PlacementFacts,
+    Run,
+    RunSpec,
+    UnitEvidence,
+)
 
 
 def read_spec(folder: RunFolder) -> RunSpec:
@@ -101,11 +112,21 @@ def read_gold(folder: RunFolder) -> dict[str, str]:
     return read_record(folder.file("gold.json"), dict[str, str], what="gold numbers")
 
 
+def read_baseline(folder: RunFolder) -> Baseline:
+    """baseline.json: the cells of the earlier run, as they were read from its frozen or judged records."""
+    return read_record(folder.file("baseline.json"), Baseline, what="baseline")
+
+
+def read_tasks(folder: RunFolder) -> dict[str, CodeTask]:
+    """tasks.json: the code tasks of the run's sources by source ID, as the registered inputs hold them."""
+    return read_record(folder.file("tasks.json"), dict[str, CodeTask], what="code tasks")
+
+
 def assemble(folder: RunFolder, loaded: LoadedProtocol) -> Run:
-    """The run's record from its journals."""
+    """The run's record from its journals; for a completion protocol, with its baseline and tasks."""
     spec = read_spec(folder)
     units = read_units(folder, loaded)
-    return Run(
+    run = Run(
         schema=1,
         protocol=loaded.protocol.id,
         registered_id=loaded.protocol.registered_id,
@@ -120,11 +141,19 @@ def assemble(folder: RunFolder, loaded: LoadedProtocol) -> Run:
         gold=read_gold(folder),
         units=tuple(journal.evidence for journal in units.values()),
     )
+    if not isinstance(loaded.protocol, CompletionProtocol):
+        return run
+    return CompletionRun(
+        **{name: getattr(run, name) for name in run.__struct_fields__},
+        baseline=read_baseline(folder),
+        tasks=read_tasks(folder),
+    )
 
 
-def read_run(folder: RunFolder) -> Run:
-    """run.json as it was assembled."""
-    return read_record(folder.file("run.json"), Run, what="assembled run")
+def read_run(folder: RunFolder, protocol: AnyProtocol) -> Run:
+    """run.json as it was assembled, of the protocol's kind."""
+    kind = CompletionRun if isinstance(protocol, CompletionProtocol) else Run
+    return read_record(folder.file("run.json"), kind, what="assembled run")
 
 
 def units_by_key(units: Iterable[UnitEvidence]) -> dict[tuple[str, str], UnitEvidence]:

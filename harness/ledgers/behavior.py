@@ -8,12 +8,13 @@ whether the evidence agrees with itself (gates do), and it knows gold numbers on
 from collections.abc import Mapping
 from typing import Literal
 
-from harness.canon import digest, unescaped
+from harness.canon import digest
 from harness.compare import TODO, cells_by_condition, unit_edges
-from harness.errors import JournalError, ProtocolError
+from harness.errors import JournalError
 from harness.evaluate.number import NUMBER_R04, last_number_r04, plain_number
 from harness.evaluate.syntax import syntax_r04
 from harness.ledgers.plan import units_in_order
+from harness.ledgers.text import observed_text
 from harness.records.ledger import (
     CellRow,
     GoldAbsent,
@@ -25,14 +26,14 @@ from harness.records.ledger import (
     NumberObservation,
     SyntaxObservation,
 )
-from harness.records.protocol import Domain, Protocol
+from harness.records.protocol import BehaviorProtocol, Domain
 from harness.records.run import CellRecord, Run, UnitEvidence
 
 NO_NUMBERS = NotObserved(reason="the domain registers no gold answer")
 NO_CODE = NotObserved(reason="the domain registers no entry point")
 
 
-def ledger(protocol: Protocol, run: Run) -> Ledger:
+def ledger(protocol: BehaviorProtocol, run: Run) -> Ledger:
     """Rows of a run; JournalError where the run isn't exactly a grid of this protocol."""
     units = units_in_order(protocol, run)
     return Ledger(
@@ -68,36 +69,8 @@ def observed_in(domain: Domain) -> frozenset[Literal["number", "syntax"]]:
     return frozenset(observed)
 
 
-def observed_text(protocol: Protocol, cell: CellRecord, *, where: str) -> str:
-    """A cell's text as evaluators read it: without the EOS token's own text at its end, everything else kept.
-
-    Recorded text keeps special tokens; with its EOS no whole text could parse as Python. JournalError where a cell that
-    ended by EOS doesn't end in that text, or where the recorded text isn't an escaped one.
-    """
-    try:
-        text = unescaped(cell.text_escaped)
-    except UnicodeError as error:
-        raise JournalError(f"{where}: text_escaped", expected="escaped text", found=str(error), todo=TODO) from error
-    if not cell.eos:
-        return text
-    eos = eos_text(protocol)
-    if not text.endswith(eos):
-        raise JournalError(f"{where}: text_escaped", expected=f"an end of {eos!r}", found=f"{text[-20:]!r}", todo=TODO)
-    return text.removesuffix(eos)
-
-
-def eos_text(protocol: Protocol) -> str:
-    """The EOS token's text, which the protocol registers as its boundary `eos`."""
-    for boundary in protocol.boundaries:
-        if boundary.name == "eos":
-            return boundary.token
-    names = [boundary.name for boundary in protocol.boundaries]
-    where, todo = f"protocol {protocol.id}: boundaries", "Register the official boundary."
-    raise ProtocolError(where, expected="one named eos", found=str(names), todo=todo)
-
-
 def _cell_row(
-    protocol: Protocol, domain: Domain, unit: UnitEvidence, *, cell: CellRecord, gold: Mapping[str, str]
+    protocol: BehaviorProtocol, domain: Domain, unit: UnitEvidence, *, cell: CellRecord, gold: Mapping[str, str]
 ) -> CellRow:
     observed = observed_in(domain)
     text = observed_text(protocol, cell, where=f"cell {unit.source_id}, {unit.replicate}, {cell.condition}")
@@ -116,7 +89,7 @@ def _cell_row(
     )
 
 
-def _number(protocol: Protocol, text: str, *, gold: Mapping[str, str], source_id: str) -> NumberObservation:
+def _number(protocol: BehaviorProtocol, text: str, *, gold: Mapping[str, str], source_id: str) -> NumberObservation:
     last = _last_number(protocol, text)
     if source_id not in gold:
         return NumberObservation(last_number=last, comparison=GoldAbsent())
@@ -129,13 +102,13 @@ def _number(protocol: Protocol, text: str, *, gold: Mapping[str, str], source_id
 
 
 # An evaluator that a protocol names and these don't know is a type error here, never another version's reading.
-def _last_number(protocol: Protocol, text: str) -> LastNumber:
+def _last_number(protocol: BehaviorProtocol, text: str) -> LastNumber:
     match protocol.evaluators.number:
         case "number-r04":
             return last_number_r04(text)
 
 
-def _syntax(protocol: Protocol, text: str) -> SyntaxObservation:
+def _syntax(protocol: BehaviorProtocol, text: str) -> SyntaxObservation:
     match protocol.evaluators.syntax:
         case "ast-r04":
             return syntax_r04(text)

@@ -5,29 +5,25 @@ so that no absent row makes a denominator smaller. There is no interval, no perc
 sources aren't a benchmark), and nothing here says which side of an edge is better (R04 7).
 """
 
-import math
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from harness.canon import digest
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.ledgers.behavior import NO_CODE, NO_NUMBERS, observed_in
+from harness.ledgers.counts import count, edge_summary, require_size, total
 from harness.ledgers.plan import planned_domains, require_protocol, units_per_domain
 from harness.records.ledger import (
     CellRow,
     CellSummary,
     ConditionStatistics,
-    Count,
     DomainStatistics,
     EdgeDomainStatistics,
-    EdgeRow,
     EdgeStatistics,
-    EdgeSummary,
     GoldAbsent,
     GoldCompared,
     Ledger,
-    Mean,
     NotObserved,
     NumberFound,
     NumberObservation,
@@ -36,8 +32,6 @@ from harness.records.ledger import (
     SyntaxObservation,
     SyntaxSummary,
     TooDeep,
-    Total,
-    Undefined,
 )
 from harness.records.protocol import Domain, Protocol
 
@@ -52,8 +46,8 @@ def statistics(protocol: Protocol, ledger: Ledger) -> Statistics:
     units = units_per_domain(protocol, ledger.grid)
     cells = {(row.source_id, row.replicate, row.condition) for row in ledger.cells}
     edges = {(row.source_id, row.replicate, row.edge) for row in ledger.edges}
-    _require_size("ledger: different cells", cells, planned=len(domains) * units * len(protocol.conditions))
-    _require_size("ledger: different edges", edges, planned=len(domains) * units * len(protocol.edges))
+    require_size("ledger: different cells", cells, planned=len(domains) * units * len(protocol.conditions))
+    require_size("ledger: different edges", edges, planned=len(domains) * units * len(protocol.edges))
     return Statistics(
         schema=1,
         protocol=ledger.protocol,
@@ -76,7 +70,7 @@ def _by_domain(
 ) -> Iterable[DomainStatistics]:
     for domain in domains:
         rows = [row for row in ledger.cells if row.domain == domain.name]
-        _require_size(f"ledger: cells of {domain.name}", rows, planned=units * len(protocol.conditions))
+        require_size(f"ledger: cells of {domain.name}", rows, planned=units * len(protocol.conditions))
         yield DomainStatistics(domain=domain.name, cells=cell_summary(domain, rows))
 
 
@@ -86,15 +80,15 @@ def _by_condition(
     for domain in domains:
         for condition in protocol.conditions:
             rows = [row for row in ledger.cells if (row.domain, row.condition) == (domain.name, condition.id)]
-            _require_size(f"ledger: cells of {domain.name}, {condition.id}", rows, planned=units)
+            require_size(f"ledger: cells of {domain.name}, {condition.id}", rows, planned=units)
             yield ConditionStatistics(domain=domain.name, condition=condition.id, cells=cell_summary(domain, rows))
 
 
 def _by_edge(protocol: Protocol, ledger: Ledger, *, units: int) -> Iterable[EdgeStatistics]:
     for edge in protocol.edges:
         rows = [row for row in ledger.edges if row.edge == edge.id]
-        _require_size(f"ledger: edges {edge.id}", rows, planned=units)
-        yield EdgeStatistics(edge=edge.id, kind=edge.kind, units=edge_summary(rows))
+        require_size(f"ledger: edges {edge.id}", rows, planned=units)
+        yield EdgeStatistics(edge=edge.id, kind=edge.kind, units=edge_summary([row.comparison for row in rows]))
 
 
 def _by_edge_and_domain(
@@ -103,57 +97,39 @@ def _by_edge_and_domain(
     for edge in protocol.edges:
         for domain in domains:
             rows = [row for row in ledger.edges if (row.edge, row.domain) == (edge.id, domain.name)]
-            _require_size(f"ledger: edges {edge.id} of {domain.name}", rows, planned=units)
-            summary = edge_summary(rows)
+            require_size(f"ledger: edges {edge.id} of {domain.name}", rows, planned=units)
+            summary = edge_summary([row.comparison for row in rows])
             yield EdgeDomainStatistics(edge=edge.id, kind=edge.kind, domain=domain.name, units=summary)
 
 
 def cell_summary(domain: Domain, rows: Sequence[CellRow]) -> CellSummary:
     """Counts over cells of one domain; every count is of all of them."""
     return CellSummary(
-        natural_eos=_count(row.natural_eos for row in rows),
-        truncated=_count(row.truncated for row in rows),
-        length=_total(row.length for row in rows),
+        natural_eos=count(row.natural_eos for row in rows),
+        truncated=count(row.truncated for row in rows),
+        length=total(row.length for row in rows),
         number=_numbers(rows) if "number" in observed_in(domain) else NO_NUMBERS,
         syntax=_syntax(rows) if "syntax" in observed_in(domain) else NO_CODE,
     )
 
 
-def edge_summary(rows: Sequence[EdgeRow]) -> EdgeSummary:
-    """Counts over units of one edge; the mean similarity is undefined where there is no unit."""
-    comparisons = [row.comparison for row in rows]
-    return EdgeSummary(
-        ids_exact=_count(each.ids_exact for each in comparisons),
-        common_prefix_tokens=_total(each.common_prefix_tokens for each in comparisons),
-        distance=_total(each.distance for each in comparisons),
-        similarity=mean([each.similarity for each in comparisons]),
-    )
-
-
-def mean(values: Sequence[float]) -> Mean | Undefined:
-    """Mean of binary64 numbers by their exact sum, so that their order can't change it."""
-    if not values:
-        return Undefined(reason="no rows")
-    return Mean(mean=math.fsum(values) / len(values), n=len(values))
-
-
 def _numbers(rows: Sequence[CellRow]) -> NumberSummary:
     seen = [_observed(row, row.number) for row in rows]
     return NumberSummary(
-        last_number_found=_count(isinstance(each.last_number, NumberFound) for each in seen),
-        last_number_match=_count(
+        last_number_found=count(isinstance(each.last_number, NumberFound) for each in seen),
+        last_number_match=count(
             isinstance(each.comparison, GoldCompared) and each.comparison.last_number_match for each in seen
         ),
-        gold_absent=_count(isinstance(each.comparison, GoldAbsent) for each in seen),
+        gold_absent=count(isinstance(each.comparison, GoldAbsent) for each in seen),
     )
 
 
 def _syntax(rows: Sequence[CellRow]) -> SyntaxSummary:
     seen = [_observed(row, row.syntax) for row in rows]
     return SyntaxSummary(
-        ast_parses=_count(each.ast_parses for each in seen),
-        fenced=_count(each.part == "fence" for each in seen),
-        too_deep=_count(isinstance(each.outcome, TooDeep) for each in seen),
+        ast_parses=count(each.ast_parses for each in seen),
+        fenced=count(each.part == "fence" for each in seen),
+        too_deep=count(isinstance(each.outcome, TooDeep) for each in seen),
     )
 
 
@@ -165,18 +141,3 @@ def _observed(row: CellRow, observation: Observation | NotObserved) -> Observati
         where = f"ledger: cell {row.source_id}, {row.condition}"
         raise JournalError(where, expected="an observation of its domain", found=observation.reason, todo=TODO)
     return observation
-
-
-def _count(flags: Iterable[bool]) -> Count:
-    listed = list(flags)
-    return Count(count=sum(listed), of=len(listed))
-
-
-def _total(values: Iterable[int]) -> Total:
-    listed = list(values)
-    return Total(sum=sum(listed), n=len(listed))
-
-
-def _require_size(where: str, rows: Sized, *, planned: int) -> None:
-    if len(rows) != planned:
-        raise JournalError(where, expected=f"{planned} rows", found=str(len(rows)), todo=TODO)

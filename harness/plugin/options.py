@@ -37,6 +37,16 @@ def add(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the protocol's shape under other software, weights, placement or fewer domains, and say so",
     )
+    group.addoption(
+        "--baseline",
+        metavar="RUN",
+        help="a port's own baseline: run folder of a passed formal port",
+    )
+    group.addoption(
+        "--sandbox-image",
+        metavar="IMAGE",
+        help="image that executes programs, by name or ID (default: HARNESS_SANDBOX_IMAGE, else the registered one)",
+    )
     group.addoption("--run", metavar="DIR", help="judge, or where the protocol allows it resume, this run folder")
 
 

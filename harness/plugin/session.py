@@ -13,12 +13,13 @@ import pytest
 
 from harness.errors import HarnessError
 from harness.evidence import Differences, RunEvidence, guarded
+from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
 from harness.places import Places, places
 from harness.plugin import options
 from harness.plugin.books import Books, Recorder
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
-from harness.records.protocol import Tier
+from harness.records.protocol import CompletionProtocol, Tier
 from harness.snapshots.store import is_frozen
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 KEY = pytest.StashKey["GateSession"]()
 DEFAULT_PREFIX = "nano-"
+NOT_RUN = "{}: this tier executes no program; code cells are not run, and nothing of them is scored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,14 @@ class GateSession:
             port = ", PORT" if self.config.option.port else ""
             lines.append(f"protocol {loaded.protocol.id} {loaded.digest[:16]} tier {self.tier}{port}; results {state}")
             lines += [self._run_line(loaded)] if self.tier is not None and not self.only_collects else []
+            lines += [NOT_RUN.format(loaded.protocol.id)] if self._leaves_programs(loaded) else []
         return lines
+
+    def _leaves_programs(self, loaded: LoadedProtocol) -> bool:
+        """Whether this tier leaves the programs of a protocol that registers a sandbox unexecuted."""
+        if self.tier is None or self.only_collects or not isinstance(loaded.protocol, CompletionProtocol):
+            return False
+        return not any(gate.rows == "executed_cells" and self.tier in gate.tiers for gate in loaded.protocol.gates)
 
     def _run_line(self, loaded: LoadedProtocol) -> str:
         """Whether a run is made or one that is there is judged, and from how many units it goes on."""
@@ -188,7 +197,7 @@ def open_session(config: pytest.Config) -> None:
 
 
 def _chosen(config: pytest.Config, tree: Places) -> tuple[str, ...]:
-    named = tuple(dict.fromkeys(config.option.protocol))
+    named = tuple(dict.fromkeys(config.option.protocol)) or _of_the_run(config)
     chosen = named or tuple(name for name in protocol_ids(tree) if name.startswith(DEFAULT_PREFIX))
     if not chosen:
         known = ", ".join(protocol_ids(tree)) or "none"
@@ -198,6 +207,14 @@ def _chosen(config: pytest.Config, tree: Places) -> tuple[str, ...]:
     if config.option.run and len(chosen) > 1:
         raise pytest.UsageError(f"--run names one run folder: expected one --protocol, found {', '.join(chosen)}.")
     return chosen
+
+
+def _of_the_run(config: pytest.Config) -> tuple[str, ...]:
+    """The protocol that an existing run says it is of."""
+    if not config.option.run:
+        return ()
+    folder = RunFolder(Path(config.invocation_params.dir, config.option.run))
+    return (read_spec(folder).protocol,) if folder.file("spec.json").is_file() else ()
 
 
 def _require_frozen_for_replay(tier: Tier | None, protocols: tuple[LoadedProtocol, ...], tree: Places) -> None:

@@ -11,11 +11,14 @@ from syrupy.data import SnapshotCollections
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
 
+from harness.evidence import RunEvidence
+from harness.ledgers.executions import read_executions
 from harness.places import places
 from harness.plugin.collect import GateRow
 from harness.plugin.session import gate_session
-from harness.snapshots.content import snapshot_bytes, unit_snapshot
-from harness.snapshots.store import FROZEN_TIER
+from harness.protocols.grids import UnitKey
+from harness.snapshots.content import snapshot_bytes, unit_snapshot, verdict_snapshot
+from harness.snapshots.store import FROZEN_TIER, verdicts_name
 
 
 class FrozenUnitExtension(SingleFileSnapshotExtension):
@@ -58,7 +61,19 @@ class FrozenUnitExtension(SingleFileSnapshotExtension):
 
 def frozen_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
     """The unit's content in this session's run, and the snapshot's name."""
+    evidence, key = _run_and_unit(request, gate_row)
+    return unit_snapshot(evidence.unit(gate_row.row), evidence.ledger), f"{gate_row.protocol}/{key.name}"
+
+
+def verdicts_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
+    """The verdicts on the unit's programs in this session's run, and the snapshot's name."""
+    evidence, key = _run_and_unit(request, gate_row)
+    content = verdict_snapshot(evidence.unit(gate_row.row), evidence.ledger, read_executions(evidence.folder))
+    return content, f"{gate_row.protocol}/{verdicts_name(key)}"
+
+
+def _run_and_unit(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[RunEvidence, UnitKey]:
     if gate_row.row.unit is None:
         raise RuntimeError(f"row {gate_row.row} has no unit")
-    evidence = gate_session(request.config).stages(gate_row.protocol).evidence("run")
-    return unit_snapshot(evidence.unit(gate_row.row), evidence.ledger), f"{gate_row.protocol}/{gate_row.row.unit.name}"
+    evidence: RunEvidence = gate_session(request.config).stages(gate_row.protocol).evidence("run")
+    return evidence, gate_row.row.unit

@@ -5,7 +5,7 @@ Under xdist the workers share the run's units by locks; the parts made apart are
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,26 @@ from filelock import FileLock
 from harness.checks.frozen import SmokeEvidence, SnapshotEvidence
 from harness.errors import HarnessError, JournalError, SessionError, StorageError
 from harness.evidence import PairEvidence, RunEvidence, VariantEvidence
+from harness.gold import recorded_tasks, registered_tasks
 from harness.journal.assemble import read_spec
-from harness.journal.folder import RunFolder, journals
-from harness.ledgers.close import close_run
+from harness.journal.folder import RunFolder, journals, write_once
+from harness.ledgers.close import close_books, close_generation, close_run
 from harness.plugin.judgements import altered_since_judged, keep_judgement
 from harness.plugin.progress import sink_for
 from harness.plugin.session import GateSession
+from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import SmokeReference
-from harness.records.protocol import PairRule, Placement
+from harness.records.protocol import BehaviorProtocol, CompletionProtocol, PairRule, Placement
+from harness.records.run import Baseline, CompletionRun
 from harness.run.child import replace_request, run_apart, with_threads
+from harness.run.execute import ExecutionCall, execute_programs, executes, require_engine
+from harness.run.ladder import Ground, effective_request, generate_down_the_ladder, has_ladder
 from harness.run.registration import registration_evidence
 from harness.run.request import Options, Request, make_request
 from harness.run.smoke import SmokeCall, passed_smoke
 from harness.run.start import generate_run, require_device
+from harness.snapshots.baseline import baseline_of_port, frozen_baseline
 from harness.snapshots.store import is_frozen, links, read_frozen
 
 
@@ -57,11 +63,14 @@ class Stages:
             gpu_memory=option.gpu_memory,
             cpu_memory=option.cpu_memory,
             port=option.port,
+            baseline=Path(option.baseline) if option.baseline else None,
+            sandbox_image=sandbox_image(option.sandbox_image),
         )
         tier = self._session.tier
         if tier is None:
             raise RuntimeError("a request needs a tier")
-        return make_request(self._loaded, tier, self.folder.path.name, options, self._session.tree)
+        request = make_request(self._loaded, tier, self.folder.path.name, options, self._session.tree)
+        return effective_request(self._loaded, request, self.folder)
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -72,6 +81,7 @@ class Stages:
         """Refuse before any generation: inputs, prompts, checkpoint, folder, unfrozen parts."""
         request = self.request  # what is refused leaves no folder behind
         require_device(request.execution, request.placement)
+        self._open_completion()
         self._made["registration"] = registration_evidence(self._loaded, request)
         if is_frozen(self._loaded.protocol.id, self._session.tree):
             read_frozen(self._loaded.protocol.id, self._session.tree)
@@ -81,6 +91,14 @@ class Stages:
             require_resumable(self._loaded, self.folder, request)
             self._session.books.errors += (*altered_since_judged(self.folder), *links(self.folder))
             keep_judgement(self.folder)
+
+    def _open_completion(self) -> None:
+        """A completion run's baseline, and for a tier that executes programs the engine, before anything is made."""
+        if isinstance(self._loaded.protocol, CompletionProtocol):
+            self._read_baseline(self._loaded.units(self.request.grid, self.request.domains))
+            judged = self.folder.file("ledger.json").exists()  # all verdicts are there: no engine is needed
+            if executes(self._loaded, self.request) and not judged:
+                require_engine(self._loaded.protocol, self._execution)
 
     def close(self) -> None:
         """Release the folder."""
@@ -154,15 +172,66 @@ class Stages:
 
     def _generate(self) -> RunEvidence:
         try:
-            generate_run(self._loaded, self.request, self.folder, sink=sink_for(self._session.config))
-            close_run(self.folder, self._loaded)
+            self._generate_grid()
+            self._note_sources(self.folder)
+            run = close_generation(self.folder, self._loaded)
         except HarnessError as error:
             return self._evidence_at(self.folder, stopped=error)
+        try:
+            if isinstance(run, CompletionRun) and executes(self._loaded, self.request):
+                show = sink_for(self._session.config)
+                execute_programs(self._loaded, run, self.folder, self._execution, sink=show)
+            close_books(self.folder, self._loaded, run)
+        except HarnessError as error:
+            return self._evidence_at(self.folder, unjudged=error)
         return self._evidence_at(self.folder)
 
-    def _evidence_at(self, folder: RunFolder, stopped: HarnessError | None = None) -> RunEvidence:
-        inputs = tuple(Path(one) for one in self.request.inputs)
-        return RunEvidence(self._loaded, folder, stopped, checkpoint=Path(self.request.checkpoint), inputs=inputs)
+    def _generate_grid(self) -> None:
+        show = sink_for(self._session.config)
+        if not has_ladder(self._loaded, self.request.tier):
+            generate_run(self._loaded, self.request, self.folder, sink=show)
+            return
+        ground = Ground(smoke=self._smoke_record()[1], close=self._close_part)
+        try:
+            generate_down_the_ladder(self._loaded, self.request, self.folder, ground, sink=show)
+        finally:
+            self.__dict__.pop("request", None)  # from here on the placement is the one that the run ended at
+
+    def _evidence_at(
+        self, folder: RunFolder, stopped: HarnessError | None = None, unjudged: HarnessError | None = None
+    ) -> RunEvidence:
+        return RunEvidence(
+            self._loaded,
+            folder,
+            stopped,
+            checkpoint=Path(self.request.checkpoint),
+            inputs=tuple(Path(one) for one in self.request.inputs),
+            unjudged=unjudged,
+            baseline_source=self._read_baseline,
+        )
+
+    def _read_baseline(self, keys: Sequence[UnitKey]) -> Baseline:
+        named = self.request.baseline
+        if named is not None:
+            return baseline_of_port(self._loaded, keys, RunFolder(Path(named)), self._session.tree)
+        return frozen_baseline(self._loaded, keys, self._session.tree)
+
+    def _note_sources(self, folder: RunFolder) -> None:
+        """What a completion run is read against besides its journals: the baseline's cells and the code tasks."""
+        if not isinstance(self._loaded.protocol, CompletionProtocol):
+            return
+        keys = self._loaded.units(read_spec(folder).grid, self.request.domains)
+        tasks = registered_tasks(self._loaded, self._execution.inputs, keys)
+        write_once(folder.file("baseline.json"), self._read_baseline(keys), what="baseline")
+        write_once(folder.file("tasks.json"), recorded_tasks(tasks), what="code tasks")
+
+    @property
+    def _execution(self) -> ExecutionCall:
+        return ExecutionCall(tuple(Path(one) for one in self.request.inputs), self.request.sandbox_image)
+
+    def _close_part(self, part: RunFolder) -> None:
+        self._note_sources(part)
+        close_run(part, self._loaded)
 
     def _pair(self, name: str, rule: PairRule) -> PairEvidence:
         first = self._run()
@@ -190,6 +259,8 @@ class Stages:
     def _determinism(self) -> VariantEvidence:
         first = self._run()
         _ = first.run
+        if not isinstance(self._loaded.protocol, BehaviorProtocol):
+            raise RuntimeError(f"{self._loaded.protocol.id} registers no row determinism")
         rule = self._loaded.protocol.row_determinism
         pairs = {}
         for variant in rule.variants:
@@ -213,7 +284,7 @@ class Stages:
             show(f"{self.request.protocol} {name}: {workers} fresh process(es) over grid {request.grid}")
             report = run_apart(request, part, forbidden=self.folder.path, workers=workers)
             show("")
-            close_run(part, self._loaded)
+            self._close_part(part)
         return self._evidence_at(part), report.pids
 
     def _snapshots(self) -> SnapshotEvidence:
@@ -241,6 +312,11 @@ def _storage(folder: Path, error: OSError) -> StorageError:
         found=error.strerror or type(error).__name__,
         todo="Mend it and start again with --run; finished units stay valid.",
     )
+
+
+def sandbox_image(named: str | None) -> str | None:
+    """--sandbox-image, or HARNESS_SANDBOX_IMAGE."""
+    return named or os.environ.get("HARNESS_SANDBOX_IMAGE") or None
 
 
 def input_folders(named: list[str]) -> tuple[Path, ...]:

@@ -9,7 +9,7 @@ from harness.errors import ProtocolError
 from harness.protocols.grids import denominators, gate_rows, unit_keys
 from harness.records.manifest import Manifest
 from harness.records.profile import Profile
-from harness.records.protocol import AnyProtocol, Protocol
+from harness.records.protocol import AnyProtocol, BehaviorProtocol, CompletionProtocol, Protocol
 from harness.selection import selection_rank
 
 TODO = "Correct the file, or take the frozen one back from version control."
@@ -95,9 +95,14 @@ def _check_runs(protocol: AnyProtocol, where: str) -> None:
     replay = protocol.independent_replay
     same = replay.left == replay.right == protocol.placement
     require(same, f"{where}: independent_replay", expected=protocol.placement, found=f"{replay.left}, {replay.right}")
-    _known(f"{where}: row_determinism.grid", protocol.row_determinism.grid, grids)
+    apart = [pair.grid, replay.grid]
+    if isinstance(protocol, BehaviorProtocol):
+        _known(f"{where}: row_determinism.grid", protocol.row_determinism.grid, grids)
+        apart.append(protocol.row_determinism.grid)
+    else:
+        _check_completion(protocol, where)
     budget = protocol.grids[protocol.tier_grids["formal"]].max_new_tokens
-    for name in (pair.grid, replay.grid, protocol.row_determinism.grid):
+    for name in apart:
         found = protocol.grids[name].max_new_tokens
         require(
             found == budget,
@@ -105,6 +110,40 @@ def _check_runs(protocol: AnyProtocol, where: str) -> None:
             expected=f"{budget}, the formal grid's",
             found=found,
         )
+
+
+def _check_completion(protocol: CompletionProtocol, where: str) -> None:
+    """One budget for every grid (R05 2), a ladder of placements that begins where a run does, a sandbox that is one."""
+    placements = {placement.id for placement in protocol.placements}
+    ladder, contract = protocol.placement_ladder, protocol.sandbox
+    for name in ladder:
+        _known(f"{where}: placement_ladder", name, placements)
+    require(
+        protocol.placement in ladder and len(set(ladder)) == len(ladder),
+        f"{where}: placement_ladder",
+        expected=f"each placement once, {protocol.placement} among them",
+        found=ladder,
+    )
+    budgets = {name: grid.max_new_tokens for name, grid in protocol.grids.items()}
+    require(len(set(budgets.values())) == 1, f"{where}: grids", expected="one budget for all", found=budgets)
+    smoke = protocol.tier_grids["smoke"]
+    require(
+        protocol.placement_equivalence.grid == smoke,
+        f"{where}: placement_equivalence.grid",
+        expected=f"{smoke}, the smoke grid",
+        found=protocol.placement_equivalence.grid,
+    )
+    limits = {"memory_bytes": contract.memory_bytes, "pids": contract.pids, "nano_cpus": contract.nano_cpus}
+    limits |= {"wall_timeout_ms": contract.wall_timeout_ms, "tmpfs_bytes": contract.tmpfs_bytes}
+    swap = contract.memory_swap_bytes  # with the memory: 0 and -1 would mean an engine's own, or no limit
+    require(
+        swap >= contract.memory_bytes,
+        f"{where}: sandbox.memory_swap_bytes",
+        expected=f"{contract.memory_bytes} or more, memory included",
+        found=swap,
+    )
+    for name, limit in limits.items():
+        require(limit > 0, f"{where}: sandbox.{name}", expected="a limit above 0", found=limit)
 
 
 def check_manifest(protocol: Protocol, manifest: Manifest) -> None:

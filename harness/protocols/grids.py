@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.records.manifest import Denominators
 from harness.records.profile import Profile
-from harness.records.protocol import AnyProtocol, Gate, Grid, Protocol
+from harness.records.protocol import AnyProtocol, BehaviorProtocol, Domain, Gate, Grid, Protocol, Rows, Variant
 
 REGISTRATION_FILES = ("protocol.toml", "manifest.json", "prompt_contract", "model_profile", "special_ids")
 
@@ -82,18 +82,34 @@ def denominators(protocol: Protocol, grid: str, domains: int) -> Denominators:
 
 def gate_rows(protocol: AnyProtocol, profile: Profile, gate: Gate, units: tuple[UnitKey, ...]) -> tuple[RowKey, ...]:
     """The rows that a gate judges on a grid whose units are given, in order."""
-    cells = [RowKey(unit, condition.id) for unit in units for condition in protocol.conditions]
-    match gate.rows:
-        case "whole":
-            return (RowKey(None, "whole"),)
-        case "identities":
-            return tuple(RowKey(None, name) for name in (*REGISTRATION_FILES, *(file.name for file in profile.files)))
-        case "cells":
-            return tuple(cells)
-        case "units":
-            return tuple(RowKey(unit, "") for unit in units)
-        case "edges":
-            return tuple(RowKey(unit, edge.id) for unit in units for edge in protocol.edges)
-        case "variant_cells":
-            names = [variant.id for variant in protocol.row_determinism.variants]
-            return tuple(RowKey(cell.unit, cell.item, name) for name in names for cell in cells)
+    executed_domains = {domain.name for domain in protocol.domains if is_executed(domain)}
+    executed = tuple(unit for unit in units if unit.domain in executed_domains)
+    identities = (*REGISTRATION_FILES, *(file.name for file in profile.files))
+    rows: dict[Rows, tuple[RowKey, ...]] = {
+        "whole": (RowKey(None, "whole"),),
+        "identities": tuple(RowKey(None, name) for name in identities),
+        "cells": _cells(protocol, units),
+        "executed_cells": _cells(protocol, executed),
+        "units": tuple(RowKey(unit, "") for unit in units),
+        "executed_units": tuple(RowKey(unit, "") for unit in executed),
+        "edges": tuple(RowKey(unit, edge.id) for unit in units for edge in protocol.edges),
+        "variant_cells": tuple(
+            RowKey(cell.unit, cell.item, variant.id)
+            for variant in _variants(protocol)
+            for cell in _cells(protocol, units)
+        ),
+    }
+    return rows[gate.rows]
+
+
+def _cells(protocol: AnyProtocol, units: tuple[UnitKey, ...]) -> tuple[RowKey, ...]:
+    return tuple(RowKey(unit, condition.id) for unit in units for condition in protocol.conditions)
+
+
+def is_executed(domain: Domain) -> bool:
+    """Whether the domain's outputs are programs that its gold tests judge: its gold fields say so, not its name."""
+    return {"entry_point", "test"} <= set(domain.gold)
+
+
+def _variants(protocol: AnyProtocol) -> tuple[Variant, ...]:
+    return protocol.row_determinism.variants if isinstance(protocol, BehaviorProtocol) else ()

@@ -7,6 +7,7 @@ A folder holds protocol.toml, manifest.json and three digest files: FILES.sha256
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from harness.canon import digest, sha256_hex
 from harness.errors import ProtocolError
@@ -96,7 +97,8 @@ def load_protocol(protocol_id: str, tree: Places | None = None) -> LoadedProtoco
 
 def read_protocol(path: Path) -> AnyProtocol:
     """protocol.toml as a record, without its manifest or digests."""
-    return convert(_toml(path), AnyProtocol, where=path, error=ProtocolError, todo=TODO)
+    kind = cast("type[AnyProtocol]", AnyProtocol)  # a union of records, which msgspec takes as a type
+    return convert(_toml(path), kind, where=path, error=ProtocolError, todo=TODO)
 
 
 def read_profile(path: Path) -> Profile:

@@ -7,7 +7,7 @@ or a percentage: every count stands beside what it is a count of, every sum besi
 from typing import Literal
 
 from harness.records.base import Record
-from harness.records.protocol import Evaluators
+from harness.records.protocol import BehaviorEvaluators
 
 
 class NumberFound(Record, tag_field="state", tag="found"):
@@ -130,7 +130,7 @@ class Ledger(Record):
     grid: str
     port: bool
     domains: tuple[str, ...]
-    evaluators: Evaluators
+    evaluators: BehaviorEvaluators
     cells: tuple[CellRow, ...]
     edges: tuple[EdgeRow, ...]
 

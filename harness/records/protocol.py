@@ -6,10 +6,12 @@ Read from fixtures/protocols/<id>/protocol.toml by `harness.protocol`. No field 
 from typing import Literal
 
 from harness.records.base import Digest, Record
+from harness.records.evaluation import CodeRule, NumericRule
+from harness.records.sandbox import SandboxContract
 
 Tier = Literal["smoke", "formal", "replay"]
 Reach = Literal["registration", "smoke_record", "run", "placement", "replay", "determinism", "snapshots"]
-Rows = Literal["whole", "identities", "cells", "units", "edges", "variant_cells"]
+Rows = Literal["whole", "identities", "cells", "executed_cells", "units", "executed_units", "edges", "variant_cells"]
 
 
 class PublishedReference(Record):
@@ -221,12 +223,37 @@ class Gate(Record):
     tiers: dict[Tier, GateGrid]
 
 
-class Evaluators(Record):
-    """Versions of the pure evaluators that a ledger uses."""
+class BehaviorEvaluators(Record):
+    """Versions of the pure evaluators of a behaviour ledger."""
 
     number: Literal["number-r04"]
     syntax: Literal["ast-r04"]
     similarity: Literal["levenshtein-max"]
+
+
+class CompletionEvaluators(Record):
+    """Versions of the evaluators of a completion ledger."""
+
+    numeric: NumericRule
+    code: CodeRule
+    terminal: Literal["terminal-r05"]
+    similarity: Literal["levenshtein-max"]
+
+
+class FrozenBaseline(Record, tag_field="state", tag="frozen"):
+    """An accepted run of another protocol, by the digests of that protocol, of the run and of its snapshot index."""
+
+    protocol: str
+    protocol_digest: str
+    run_sha256: str
+    index_sha256: str
+
+
+class OwedBaseline(Record, tag_field="state", tag="unfrozen"):
+    """A baseline that isn't there yet: the protocol that it is owed by, and why."""
+
+    protocol: str
+    reason: str
 
 
 class Conclusion(Record):
@@ -264,7 +291,6 @@ class Protocol(Record):
     tier_grids: dict[Tier, str]
     resume: bool
     execution_cache: bool
-    evaluators: Evaluators
     sampler: str
     gates: tuple[Gate, ...]
     permitted: tuple[Conclusion, ...]
@@ -274,9 +300,25 @@ class Protocol(Record):
 class BehaviorProtocol(Protocol, tag_field="kind", tag="behavior"):
     """Round 04: greedy behaviour of eight boundary conditions, compared over ten edges."""
 
+    evaluators: BehaviorEvaluators
     placement_equivalence: PairRule
     independent_replay: PairRule
     row_determinism: Determinism
 
 
-AnyProtocol = BehaviorProtocol
+class CompletionProtocol(Protocol, tag_field="kind", tag="completion"):
+    """Round 05: the same cells under one larger budget; stopping, task terminal, evaluable and correct kept apart.
+
+    `placement_ladder`: placements from the largest resident share to the smallest; after an out-of-memory the next one
+    is tried, if it passes the placement gate on the smoke grid (R05 3).
+    """
+
+    evaluators: CompletionEvaluators
+    baseline: FrozenBaseline | OwedBaseline
+    sandbox: SandboxContract
+    placement_ladder: tuple[str, ...]
+    placement_equivalence: PairRule
+    independent_replay: PairRule
+
+
+AnyProtocol = BehaviorProtocol | CompletionProtocol

@@ -193,3 +193,47 @@ class Run(Record):
     placement: PlacementFacts
     gold: dict[str, str]
     units: tuple[UnitEvidence, ...]
+
+
+class BaselineCell(Record):
+    """A cell of the baseline run by its identity: what this run's prompts and first tokens are held against."""
+
+    source_id: str
+    replicate: str
+    condition: str
+    prompt_sha256: str
+    generated_ids: tuple[int, ...]
+    eos: bool
+    truncated: bool
+    length: int
+
+
+class Baseline(Record):
+    """baseline.json: the earlier run that this one continues no output of, but whose cells it must begin with.
+
+    `cells` of this run's units, in their order; `max_new_tokens` is the budget that they were cut at.
+    """
+
+    schema: Literal[1]
+    protocol: str
+    protocol_digest: str
+    run_sha256: str
+    environment_sha256: str
+    port: bool
+    max_new_tokens: int
+    cells: tuple[BaselineCell, ...]
+
+
+class CodeTask(Record):
+    """What a program of a source is taken for: the prompt as the input holds it, its entry point, its tests' digest."""
+
+    prompt: str
+    entry_point: str
+    tests_sha256: str
+
+
+class CompletionRun(Run):
+    """run.json of a completion protocol: the baseline's cells and the code tasks, by source ID, are part of it."""
+
+    baseline: Baseline
+    tasks: dict[str, CodeTask]

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import msgspec
 
+from harness.checks.sandbox import registered_reference
 from harness.errors import PlacementError, ProtocolError
 from harness.inputs.find import FoundInputs, Missing, find_inputs, require_present
 from harness.places import Places, places
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.base import Record
-from harness.records.protocol import Execution, Placement
+from harness.records.protocol import AnyProtocol, CompletionProtocol, Execution, Placement
 from harness.records.run import Deviation, RunSpec
+from harness.records.sandbox import RegisteredImage
 
 
 class Request(Record):
@@ -31,6 +33,8 @@ class Request(Record):
     port: bool
     deviations: tuple[Deviation, ...]
     execution: Execution
+    baseline: str | None
+    sandbox_image: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class Options:
     gpu_memory: str | None
     cpu_memory: str | None
     port: bool
+    baseline: Path | None = None
+    sandbox_image: str | None = None
 
 
 def make_request(
@@ -52,6 +58,7 @@ def make_request(
     placement, placement_deviations = choose_placement(loaded, options)
     device = protocol.execution.device if placement.gpu_memory == "none" else "cuda"
     domains, domain_deviations = available_domains(loaded, find_inputs(protocol, options.inputs), port=options.port)
+    image_deviations = sandbox_deviations(protocol, options)
     return Request(
         protocol=protocol.id,
         tier=tier,
@@ -62,8 +69,10 @@ def make_request(
         checkpoint=str(checkpoint_folder(loaded, options.checkpoint, tree)),
         inputs=tuple(str(path.resolve()) for path in options.inputs),
         port=options.port,
-        deviations=(*placement_deviations, *domain_deviations),
+        deviations=(*placement_deviations, *domain_deviations, *image_deviations),
         execution=msgspec.structs.replace(protocol.execution, device=device),
+        baseline=named_baseline(loaded, options),
+        sandbox_image=options.sandbox_image if isinstance(protocol, CompletionProtocol) else None,
     )
 
 
@@ -111,6 +120,40 @@ def choose_placement(loaded: LoadedProtocol, options: Options) -> tuple[Placemen
         offloaded=(),
     )
     return actual, (Deviation(field="placement", registered=default.id, actual=f"{actual.device_map} {gpu}/{cpu}"),)
+
+
+def sandbox_deviations(protocol: AnyProtocol, options: Options) -> tuple[Deviation, ...]:
+    """An image other than a registered one is a port's; a protocol that only records its image takes any."""
+    if not isinstance(protocol, CompletionProtocol) or options.sandbox_image is None:
+        return ()
+    registered = protocol.sandbox.image
+    if not isinstance(registered, RegisteredImage) or options.sandbox_image == registered_reference(registered):
+        return ()
+    if not options.port:
+        raise ProtocolError(
+            f"{protocol.id}: sandbox image",
+            expected=registered_reference(registered),
+            found=options.sandbox_image,
+            todo="Give no --sandbox-image and no HARNESS_SANDBOX_IMAGE, or run the protocol's shape under --port.",
+        )
+    return (
+        Deviation(field="sandbox.image", registered=registered_reference(registered), actual=options.sandbox_image),
+    )
+
+
+def named_baseline(loaded: LoadedProtocol, options: Options) -> str | None:
+    """A port's own baseline; the registered run has the frozen one and no other."""
+    if not isinstance(loaded.protocol, CompletionProtocol):
+        return None
+    if (options.baseline is not None) == options.port:
+        return str(options.baseline.resolve()) if options.baseline else None
+    found = "no --baseline" if options.port else f"--baseline {options.baseline}"
+    raise ProtocolError(
+        f"{loaded.protocol.id}: baseline",
+        expected="a port's own, or for the registered run the frozen one",
+        found=f"{found} {'under' if options.port else 'without'} --port",
+        todo=f"A port names a passed formal port of {loaded.protocol.baseline.protocol} with --baseline RUN.",
+    )
 
 
 def available_domains(

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from harness.errors import HarnessError, SessionError
 from harness.files import file_sha256
-from harness.journal.assemble import read_environment
+from harness.journal.assemble import read_environment, read_placement
 from harness.journal.folder import RunFolder, read_record, write_record
 from harness.model.here import environment_here
 from harness.places import Places
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit, SmokeReference
+from harness.run.ladder import has_ladder
 from harness.run.request import Request
 from harness.snapshots.store import read_audit
 
@@ -56,9 +57,11 @@ def _candidates(base: Path) -> Iterator[RunFolder]:
 def _serves(loaded: LoadedProtocol, folder: RunFolder, request: Request) -> bool:
     try:
         audit: Audit = read_audit(folder)
-        environment = read_environment(folder)
+        environment, placement = read_environment(folder), read_placement(folder).id
     except HarnessError:
         return False  # a run that can't be read can't serve; it isn't this session's to judge
+    if has_ladder(loaded, request.tier) and placement != request.placement.id:
+        return False  # what replaces a placement is held against a smoke run of that placement
     same = (audit.tier, audit.protocol_digest, audit.port, audit.passed) == ("smoke", loaded.digest, request.port, True)
     return (
         same
@@ -101,6 +104,8 @@ def _run_smoke(loaded: LoadedProtocol, folder: RunFolder, call: SmokeCall) -> No
     for flag, value in (("--gpu-memory", call.gpu_memory), ("--cpu-memory", call.cpu_memory)):
         command += [flag, value] if value else []
     command += ["--port"] if request.port else []
+    for flag, value in (("--baseline", request.baseline), ("--sandbox-image", request.sandbox_image)):
+        command += [flag, value] if value else []
     environment = {
         name: value
         for name, value in os.environ.items()

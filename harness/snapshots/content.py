@@ -4,14 +4,18 @@ No time, path, host, worker or tensor digest; canonical content, indented, one l
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from harness.canon import sha256_hex
-from harness.records.ledger import CellRow, Ledger
+from harness.ledgers.book import AnyLedger
+from harness.ledgers.executions import execution_key
+from harness.records.completion import CodeAccount, CompletionRow
+from harness.records.ledger import CellRow
 from harness.records.run import CellRecord, ProcessIdentity, UnitEvidence
+from harness.records.sandbox import Execution
 
 CELL_FIELDS = (
     "condition",
@@ -24,29 +28,67 @@ CELL_FIELDS = (
     "truncated",
     "length",
 )
+ACCOUNTS = ("stop", "completion", "terminal", "numeric", "baseline")
+VERDICT_FIELDS = ("candidate_sha256", "task_sha256", "tests_sha256")
 
 
-def unit_snapshot(unit: UnitEvidence, ledger: Ledger) -> dict[str, Any]:
-    """The snapshot of a unit as plain data, its ledger rows joined by source, replicate and condition."""
+def unit_snapshot(unit: UnitEvidence, ledger: AnyLedger) -> dict[str, Any]:
+    """The snapshot of a unit as plain data, its ledger rows joined by source, replicate and condition.
+
+    Verdicts on programs aren't in it: `verdict_snapshot` has them, so that cells can be replayed without an engine.
+    """
     rows = {
         row.condition: row for row in ledger.cells if (row.source_id, row.replicate) == (unit.source_id, unit.replicate)
     }
+    return _identity(unit) | {
+        "source_text_sha256": unit.source_text_sha256,
+        "max_new_tokens": unit.max_new_tokens,
+        "cells": [_cell(cell, rows[cell.condition]) for cell in unit.cells],
+    }
+
+
+def verdict_snapshot(unit: UnitEvidence, ledger: AnyLedger, executions: Mapping[str, Execution]) -> dict[str, Any]:
+    """The verdicts on a unit's programs as plain data: outcome, digests of program, task and tests.
+
+    Image, checker and limits aren't in it: another machine's image must give the same verdicts.
+    """
+    identity = (unit.source_id, unit.replicate)
+    found = [row for row in ledger.cells if isinstance(row, CompletionRow)]
+    rows = {row.condition: row for row in found if (row.source_id, row.replicate) == identity}
+    return _identity(unit) | {
+        "cells": [
+            _verdict(rows[cell.condition], executions.get(execution_key(unit, cell.condition))) for cell in unit.cells
+        ]
+    }
+
+
+def _identity(unit: UnitEvidence) -> dict[str, Any]:
     return {
         "schema": 1,
         "protocol_digest": unit.protocol_digest,
         "domain": unit.domain,
         "index": unit.index,
         "source_id": unit.source_id,
-        "source_text_sha256": unit.source_text_sha256,
         "replicate": unit.replicate,
-        "max_new_tokens": unit.max_new_tokens,
-        "cells": [_cell(cell, rows[cell.condition]) for cell in unit.cells],
     }
 
 
-def _cell(cell: CellRecord, row: CellRow) -> dict[str, Any]:
+def _cell(cell: CellRecord, row: CellRow | CompletionRow) -> dict[str, Any]:
     plain: dict[str, Any] = {name: msgspec.to_builtins(getattr(cell, name)) for name in CELL_FIELDS}
-    return plain | {"number": msgspec.to_builtins(row.number), "syntax": msgspec.to_builtins(row.syntax)}
+    if isinstance(row, CellRow):
+        return plain | {"number": msgspec.to_builtins(row.number), "syntax": msgspec.to_builtins(row.syntax)}
+    accounts: dict[str, Any] = {name: msgspec.to_builtins(getattr(row, name)) for name in ACCOUNTS}
+    program = row.code.program if isinstance(row.code, CodeAccount) else row.code
+    return plain | accounts | {"program": msgspec.to_builtins(program)}
+
+
+def _verdict(row: CompletionRow, execution: Execution | None) -> dict[str, Any]:
+    verdict = row.code.verdict if isinstance(row.code, CodeAccount) else row.code
+    plain = msgspec.to_builtins(verdict)
+    plain.pop("execution_sha256", None)
+    if execution is not None:
+        plain |= {name: getattr(execution.evidence, name) for name in VERDICT_FIELDS}
+    return {"condition": row.condition, "verdict": plain}
 
 
 def snapshot_bytes(content: dict[str, Any]) -> bytes:

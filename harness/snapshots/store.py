@@ -3,6 +3,7 @@
 Freezing takes a complete, judged formal run and adds files; what is frozen is never overwritten.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +12,18 @@ from harness.errors import SnapshotError
 from harness.evidence import RunEvidence
 from harness.files import file_sha256, read_bytes, write_atomic
 from harness.journal.folder import RunFolder
+from harness.ledgers.executions import read_executions
 from harness.places import Places, places
-from harness.protocols.grids import UnitKey
+from harness.protocols.grids import UnitKey, is_executed
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import Audit, SnapshotIndex
 from harness.records.base import decode_json
-from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot
+from harness.records.protocol import CompletionProtocol
+from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot, verdict_snapshot
 
 FROZEN_TIER = "formal"
 JUDGEMENTS = "judgements"
+VERDICTS = "-verdicts"
 UNHASHED = ("audit.json", "audit.json.sha256", "session.log")
 TODO = "Take the frozen file back from version control; a changed result needs a new protocol, not a new snapshot."
 
@@ -34,6 +38,29 @@ class Frozen:
     def file(self, key: UnitKey) -> Path:
         """The snapshot of a unit."""
         return self.folder / f"{key.name}.json"
+
+    def verdicts(self, key: UnitKey) -> Path:
+        """The verdicts on a unit's programs."""
+        return self.folder / f"{verdicts_name(key)}.json"
+
+
+def verdicts_name(key: UnitKey) -> str:
+    """What the verdicts of a unit are called beside its cells."""
+    return f"{key.name}{VERDICTS}"
+
+
+def frozen_names(loaded: LoadedProtocol) -> list[str]:
+    """Every file that freezing a formal run writes beside the index, without its suffix."""
+    units = loaded.units(loaded.protocol.tier_grids["formal"], loaded.domains)
+    return sorted([*(key.name for key in units), *(verdicts_name(key) for key in executed_units(loaded, units))])
+
+
+def executed_units(loaded: LoadedProtocol, units: Sequence[UnitKey]) -> list[UnitKey]:
+    """The units whose outputs this protocol executes."""
+    if not isinstance(loaded.protocol, CompletionProtocol):
+        return []
+    names = {domain.name for domain in loaded.protocol.domains if is_executed(domain)}
+    return [unit for unit in units if unit.domain in names]
 
 
 def frozen_folder(protocol_id: str, tree: Places | None = None) -> Path:
@@ -78,12 +105,11 @@ def read_frozen(protocol_id: str, tree: Places | None = None) -> Frozen:
 
 def _require_index(path: Path, index: SnapshotIndex, loaded: LoadedProtocol) -> None:
     """The index is of this protocol and revision, of a whole formal grid, and says which run it was taken from."""
-    grid = loaded.protocol.tier_grids["formal"]
     pairs = (
         ("protocol", loaded.protocol.id, index.protocol),
         ("protocol_digest", loaded.digest, index.protocol_digest),
         ("tier", FROZEN_TIER, index.tier),
-        ("units", sorted(key.name for key in loaded.units(grid, loaded.domains)), sorted(index.units)),
+        ("units", frozen_names(loaded), sorted(index.units)),
         ("origins", True, bool(index.origins)),
     )
     for name, expected, found in pairs:
@@ -109,10 +135,7 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
             found="frozen results",
             todo=TODO,
         )
-    contents = {
-        key.name: snapshot_bytes(unit_snapshot(evidence.units[key.source_id, key.replicate], evidence.ledger))
-        for key in evidence.keys
-    }
+    contents = _contents(evidence)
     index = SnapshotIndex(
         schema=1,
         protocol=audit.protocol,
@@ -129,6 +152,19 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
         write_atomic(target / f"{name}.json", content)
     write_atomic(target / "index.json", canonical_bytes(index))  # last: the index completes the freeze
     return index
+
+
+def _contents(evidence: RunEvidence) -> dict[str, bytes]:
+    """The bytes of every file that freezes a run, by name."""
+    units, book = evidence.units, evidence.ledger
+    contents = {
+        key.name: snapshot_bytes(unit_snapshot(units[key.source_id, key.replicate], book)) for key in evidence.keys
+    }
+    executions = read_executions(evidence.folder)
+    for key in executed_units(evidence.loaded, evidence.keys):
+        content = verdict_snapshot(units[key.source_id, key.replicate], book, executions)
+        contents[verdicts_name(key)] = snapshot_bytes(content)
+    return contents
 
 
 def read_audit(folder: RunFolder) -> Audit:

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pregate_support.fake_engine import engine_arguments
+from pregate_support.mini import COMPLETION
 
 from .damage import Case
 
@@ -20,3 +22,22 @@ def case(fresh_run: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
 def judge(case: Case, run_mini: Callable[..., Any]) -> Callable[[], Any]:
     """`judge()`: a formal session over the run as it lies there. Nothing of it is generated again."""
     return lambda: run_mini(case.tree, "-m", "formal", "--run", str(case.run))
+
+
+@pytest.fixture
+def completion_case(fresh_completion: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """A completion run in a private tree, which is the tree in use."""
+    monkeypatch.setenv("HARNESS_ROOT", str(fresh_completion.parents[2]))
+    return Case(fresh_completion, COMPLETION)
+
+
+@pytest.fixture
+def judge_completion(completion_case: Case, run_mini: Callable[..., Any]) -> Callable[..., Any]:
+    """`judge_completion(kind)`: a formal session over the completion run as it lies there, under a fake engine."""
+
+    def judge(kind: str = "", log: Path | None = None) -> Any:
+        arguments, env = engine_arguments(kind, log)
+        named = ("--run", str(completion_case.run))
+        return run_mini(completion_case.tree, "-m", "formal", *named, *arguments, protocol=COMPLETION, env=env)
+
+    return judge

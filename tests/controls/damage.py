@@ -13,21 +13,32 @@ from typing import Any
 import msgspec
 
 from harness.canon import canonical_bytes, digest, ids_sha256, sha256_hex, text_sha256, unescaped
+from harness.checks.attempts import placement_attempts
 from harness.checks.comparison import observations, paired_comparison
-from harness.checks.frozen import SmokeEvidence, SnapshotEvidence, frozen_snapshots, registration, smoke_passed
+from harness.checks.completion import baseline_prefix, baseline_prompts, completion_state
+from harness.checks.frozen import (
+    SmokeEvidence,
+    SnapshotEvidence,
+    frozen_snapshots,
+    frozen_verdicts,
+    registration,
+    smoke_passed,
+)
 from harness.checks.generation import decode_contract, greedy_steps, normal_return, output_identity, rng_untouched
 from harness.checks.pairs import independent_replay, placement_equivalence, row_determinism
 from harness.checks.prompts import batch_alignment, prompt_hashes, single_id_contract
+from harness.checks.sandbox import sandbox_verdicts
 from harness.checks.whole import assembled_run, placement_recorded
 from harness.errors import HarnessError
 from harness.evidence import Check, PairEvidence, RunEvidence, VariantEvidence, guarded
 from harness.journal.folder import RunFolder, read_record
-from harness.ledgers.close import close_run
+from harness.ledgers.close import close_books, close_generation, close_run
 from harness.places import Places
 from harness.protocols.grids import RowKey, gate_rows
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import SmokeReference
-from harness.records.protocol import PairRule
+from harness.records.protocol import CompletionProtocol, PairRule
+from harness.snapshots.baseline import frozen_baseline
 from harness.snapshots.store import read_frozen
 
 CHECKS: dict[str, Check] = {
@@ -50,6 +61,15 @@ CHECKS: dict[str, Check] = {
     "row_determinism": row_determinism,
     "frozen_snapshots": frozen_snapshots,
 }
+COMPLETION_CHECKS: dict[str, Check] = {
+    **{gate: check for gate, check in CHECKS.items() if gate != "row_determinism"},
+    "baseline_prompts": baseline_prompts,
+    "baseline_prefix": baseline_prefix,
+    "placement_attempts": placement_attempts,
+    "completion_state": completion_state,
+    "sandbox_verdicts": sandbox_verdicts,
+    "frozen_verdicts": frozen_verdicts,
+}
 DERIVED = ("run.json", "ledger.json", "statistics.json")
 OUTPUT = ("generated_ids", "generated_sha256", "text_escaped", "text_sha256", "eos", "truncated", "length")
 
@@ -62,6 +82,7 @@ class Case:
     """A run in a private tree, to be damaged and judged without a session."""
 
     run: Path
+    protocol: str = "mini-behavior"
 
     @property
     def tree(self) -> Path:
@@ -71,7 +92,7 @@ class Case:
     @property
     def loaded(self) -> LoadedProtocol:
         """The tree's protocol."""
-        return load_protocol("mini-behavior", Places(self.tree))
+        return load_protocol(self.protocol, Places(self.tree))
 
     @property
     def smoke(self) -> Path:
@@ -115,18 +136,31 @@ class Case:
         units = loaded.units(registered.tiers["formal"].grid, loaded.domains)
         rows = gate_rows(loaded.protocol, loaded.profile, registered, units)
         evidence = self.evidence(registered.reach, closing=closing)
-        found = {row: guarded(CHECKS[gate], evidence, row) for row in rows}
+        found = {row: guarded((CHECKS | COMPLETION_CHECKS)[gate], evidence, row) for row in rows}
         return {name_of(row): "; ".join(lines) for row, lines in found.items() if lines}
 
     def main(self, *, closing: bool = False) -> RunEvidence:
         """The run as it lies there; or, as a session has it, with what stopped it from being closed again."""
         folder = RunFolder(self.run)
+        if not closing:
+            return self._evidence_at(folder)
         try:
-            if closing:
-                close_run(folder, self.loaded)
+            run = close_generation(folder, self.loaded)
         except HarnessError as error:
-            return RunEvidence(self.loaded, folder, stopped=error)
-        return RunEvidence(self.loaded, folder)
+            return self._evidence_at(folder, stopped=error)
+        try:
+            close_books(folder, self.loaded, run)
+        except HarnessError as error:
+            return self._evidence_at(folder, unjudged=error)
+        return self._evidence_at(folder)
+
+    def _evidence_at(self, folder: RunFolder, **ended: HarnessError) -> RunEvidence:
+        loaded = self.loaded
+        if not isinstance(loaded.protocol, CompletionProtocol):
+            return RunEvidence(loaded, folder, **ended)
+        return RunEvidence(
+            loaded, folder, **ended, baseline_source=lambda keys: frozen_baseline(loaded, keys, Places(self.tree))
+        )
 
     def evidence(self, reach: str, *, closing: bool = False) -> Any:
         """Evidence of a reach, from the files as they are."""
@@ -139,7 +173,7 @@ class Case:
                 return self.pair("placement", loaded.protocol.placement_equivalence, main)
             case "replay":
                 return self.pair("replay", loaded.protocol.independent_replay, main)
-            case "determinism":
+            case "determinism" if not isinstance(loaded.protocol, CompletionProtocol):
                 rule, own = loaded.protocol.row_determinism, loaded.protocol.placement
                 same = PairRule(grid=rule.grid, left=own, right=own, fields=rule.fields)
                 pairs = {one.id: self.pair(one.id, same, main) for one in rule.variants}
@@ -151,7 +185,7 @@ class Case:
     def pair(self, part: str, rule: PairRule, main: RunEvidence) -> PairEvidence:
         """The run and one of its parts."""
         pids = tuple(read(self.run / part / "complete.json")["pids"])
-        return PairEvidence(main, RunEvidence(self.loaded, RunFolder(self.run / part)), rule, pids)
+        return PairEvidence(main, self._evidence_at(RunFolder(self.run / part)), rule, pids)
 
 
 def name_of(row: RowKey) -> str:
@@ -217,3 +251,9 @@ def _seal(journal: Any, environment: str, placement: str) -> None:
         cell["text_sha256"] = text_sha256(unescaped(cell["text_escaped"]))
         cell["length"] = len(cell["generated_ids"])
     journal["evidence_sha256"] = digest(unit)
+
+
+def unjudge(run: Path) -> None:
+    """As if the session had been killed before it wrote its record."""
+    for name in ("audit.json", "audit.json.sha256", "junit.xml"):
+        (run / name).unlink()

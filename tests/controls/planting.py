@@ -155,3 +155,20 @@ def finer_map(case: Case) -> None:
 
 CELL = ("{0}:s0_x",)
 UNIT = ("{0}",)
+
+
+def spelled(text: str, named: dict[str, str]) -> str:
+    """A fault's row or word with the run's sources in it."""
+    for place, source in named.items():
+        text = text.replace("{" + place + "}", source)
+    return text
+
+
+def covers(row: str, name: str) -> bool:
+    """Whether a fault's row stands for a row of that name."""
+    return row in ("all", name) or (row.endswith("*") and name.startswith(row[:-1]))
+
+
+def parts(name: str) -> list[str]:
+    """What a message of a row must hold of its name."""
+    return [] if name == "whole" else name.split(":")

@@ -19,7 +19,7 @@ from harness.records.run import Deviation
 from .damage import CHECKS, Case, read
 from .faults_apart import FAULTS as APART
 from .faults_of_a_run import FAULTS as OF_A_RUN
-from .planting import Fault
+from .planting import Fault, covers, parts, spelled
 
 FAULTS = (*OF_A_RUN, *APART)
 
@@ -39,13 +39,13 @@ def test_the_planted_fault_is_red(case: Case, fault: Fault) -> None:
         red = case.red(fault.gate)
     except HarnessError as error:
         red = {"whole": str(error)}
-    rows = [_spelled(row, named) for row in fault.rows]
+    rows = [spelled(row, named) for row in fault.rows]
     assert red, "the gate passes"
-    assert all(any(_covers(row, name) for row in rows) for name in red), red
-    assert all(any(_covers(row, name) for name in red) for row in rows), red
-    words = [_spelled(word, named) for word in fault.words]
+    assert all(any(covers(row, name) for row in rows) for name in red), red
+    assert all(any(covers(row, name) for name in red) for row in rows), red
+    words = [spelled(word, named) for word in fault.words]
     assert all(word in message for word in words for message in red.values()), red
-    assert all(part in message for name, message in red.items() for part in _parts(name)), red
+    assert all(part in message for name, message in red.items() for part in parts(name)), red
 
 
 def test_every_registered_gate_has_a_fault() -> None:
@@ -97,21 +97,7 @@ def test_a_comparison_that_is_wrong_both_times(
     wrong = msgspec.structs.replace(edge, comparison=msgspec.structs.replace(edge.comparison, **changes))
     changed = msgspec.structs.replace(book, edges=tuple(wrong if one is edge else one for one in book.edges))
     (case.run / "ledger.json").write_bytes(canonical_bytes(changed))
-    monkeypatch.setattr("harness.checks.comparison.ledger", lambda protocol, run: changed)
+    monkeypatch.setattr("harness.checks.comparison.ledger_of", lambda protocol, run, executions: changed)
     red = case.red("paired_comparison")
     assert list(red) == [f"{edge.source_id}:{edge.edge}"]
     assert words in red[f"{edge.source_id}:{edge.edge}"]
-
-
-def _spelled(text: str, named: dict[str, str]) -> str:
-    for place, source in named.items():
-        text = text.replace("{" + place + "}", source)
-    return text
-
-
-def _covers(row: str, name: str) -> bool:
-    return row in ("all", name) or (row.endswith("*") and name.startswith(row[:-1]))
-
-
-def _parts(name: str) -> list[str]:
-    return [] if name == "whole" else name.split(":")

@@ -22,7 +22,11 @@ PAGES = sorted(
     + [ROOT / folder / "README.md" for folder in ("fixtures", "gates", "snapshots", "reports", "tests")]
     + list((ROOT / "docs").rglob("*.md"))
 )
-TABLES = {"records.md": ("run", "audit", "ledger"), "protocol-files.md": ("base", "protocol", "profile", "manifest")}
+TABLES = {
+    "records.md": ("run", "audit", "ledger", "evaluation", "completion", "sandbox", "attempts"),
+    "protocol-files.md": ("base", "protocol", "profile", "manifest"),
+}
+GATE_TABLES = (("nano-behavior", "deepseek-behavior"), ("nano-completion", "deepseek-completion"))
 BASES = ("Record", "RecordMeta")
 COMMANDS = ("pytest ", "python -m pytest ", "python -m harness ", "make ")
 MARKERS = (*TIERS, "bench", "inputs")
@@ -110,14 +114,28 @@ def gate_rows(protocol_id: str) -> dict[str, str]:
     }
 
 
-def test_gate_table_is_the_protocols() -> None:
-    """The gates page has every gate of both protocols with its denominators."""
-    text = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
-    table = {name: (one, other) for name, one, other in rows if name != "gate"}
-    nano, deepseek = gate_rows("nano-behavior"), gate_rows("deepseek-behavior")
+def gate_table(text: str, protocols: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Gate ID -> counts, from the one table of the page whose columns are these protocols."""
+    _, table = text.split(f"| gate | one row is | {' | '.join(protocols)} |\n")
+    rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", table.split("\n\n")[0], re.MULTILINE)
+    return {name: (one, other) for name, one, other in rows}
+
+
+@pytest.mark.parametrize("protocols", GATE_TABLES, ids=" ".join)
+def test_gate_table_is_the_protocols(protocols: tuple[str, ...]) -> None:
+    """The gates page has every gate of every protocol with its denominators."""
+    table = gate_table((ROOT / "docs" / "gates.md").read_text(encoding="utf-8"), protocols)
+    nano, deepseek = (gate_rows(name) for name in protocols)
     assert table == {name: (nano[name], deepseek.get(name, "-")) for name in nano}
     assert set(deepseek) <= set(nano)
+
+
+def test_every_protocol_and_gate_is_on_the_page() -> None:
+    """No protocol is without a column, and every gate's condition is said in words."""
+    assert {name for names in GATE_TABLES for name in names} == set(protocol_ids())
+    words = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8").split("| gate | holds when |")[1]
+    said = re.findall(r"^\| (\w+) \| [^|]+ \|$", words, re.MULTILINE)
+    assert sorted(said) == sorted({name for protocol in protocol_ids() for name in gate_rows(protocol)})
 
 
 def test_transcript_is_of_this_protocol(nano: LoadedProtocol) -> None:

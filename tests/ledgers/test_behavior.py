@@ -9,8 +9,9 @@ import pytest
 
 from harness.canon import canonical_bytes, digest, sha256_hex
 from harness.errors import JournalError, ProtocolError
-from harness.ledgers.behavior import NO_CODE, NO_NUMBERS, eos_text, ledger, observed_in, observed_text
+from harness.ledgers.behavior import NO_CODE, NO_NUMBERS, ledger, observed_in
 from harness.ledgers.statistics import statistics
+from harness.ledgers.text import eos_text, observed_text
 from harness.records.base import decode_json
 from harness.records.ledger import (
     DoesNotParse,

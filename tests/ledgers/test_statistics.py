@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from harness.canon import digest
 from harness.errors import JournalError
 from harness.ledgers.behavior import NO_CODE, NO_NUMBERS, ledger
-from harness.ledgers.statistics import edge_summary, mean, statistics
+from harness.ledgers.counts import edge_summary, mean
+from harness.ledgers.statistics import statistics
 from harness.records.ledger import (
     CellSummary,
     Count,

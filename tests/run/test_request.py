@@ -8,7 +8,30 @@ import pytest
 from harness.errors import InputError, PlacementError, ProtocolError
 from harness.inputs.find import find_inputs
 from harness.protocols.grids import denominators
-from harness.run.request import available_domains, checkpoint_folder, choose_placement, make_request, spec_of
+from harness.protocols.load import load_protocol
+from harness.run.request import (
+    available_domains,
+    checkpoint_folder,
+    choose_placement,
+    make_request,
+    named_baseline,
+    sandbox_deviations,
+    spec_of,
+)
+
+PINNED = "python:3.11-alpine@sha256:25976e9d34a0fab1f278cae931f34c8303d97bf0c0d7f85b6b4dcf641d7702a4"
+
+
+@pytest.fixture(scope="session")
+def completion():
+    """The nano completion protocol: its baseline is frozen, its image only recorded."""
+    return load_protocol("nano-completion")
+
+
+@pytest.fixture(scope="session")
+def registered():
+    """The DeepSeek completion protocol: its baseline is owed, its image registered."""
+    return load_protocol("deepseek-completion")
 
 
 def test_without_budgets_it_is_the_registered_placement(deepseek, options):
@@ -169,3 +192,68 @@ def test_the_spec_carries_every_deviation(nano, options, tree):
     assert [one.field for one in spec.deviations] == ["placement", "domains.math"]
     assert (spec.port, spec.run_id, spec.protocol_digest, spec.placement) == (True, "run-1", nano.digest, "port")
     assert spec.domains == request.domains
+
+
+@pytest.mark.parametrize("image", [None, PINNED])
+def test_the_registered_image_is_no_deviation(registered, options, image):
+    """Not named, or named as registered, to the last digit of its digest."""
+    assert sandbox_deviations(registered.protocol, options(sandbox_image=image)) == ()
+
+
+@pytest.mark.parametrize("image", ["local", "python:3.11-alpine", PINNED.upper(), PINNED[:-1], f"{PINNED} "])
+def test_another_image_is_refused(registered, options, image):
+    """A tag alone, another digest, a local image: what is registered, what was named, and what to do."""
+    with pytest.raises(ProtocolError) as caught:
+        sandbox_deviations(registered.protocol, options(sandbox_image=image))
+    assert (caught.value.expected, caught.value.found) == (PINNED, image)
+    assert "HARNESS_SANDBOX_IMAGE" in caught.value.todo
+    assert "--port" in caught.value.todo
+
+
+def test_a_port_says_its_image(registered, options):
+    """Another image under --port is one of its deviations."""
+    (found,) = sandbox_deviations(registered.protocol, options(sandbox_image="local", port=True))
+    assert (found.field, found.registered, found.actual) == ("sandbox.image", PINNED, "local")
+
+
+def test_a_recorded_image_may_be_any(completion, nano, options):
+    """Where the image is only recorded no image deviates, and a protocol without a sandbox has none."""
+    assert sandbox_deviations(completion.protocol, options(sandbox_image="local")) == ()
+    assert sandbox_deviations(nano.protocol, options(sandbox_image="local")) == ()
+
+
+def test_the_registered_run_names_no_baseline(completion, options):
+    """Its baseline is the frozen one."""
+    assert named_baseline(completion, options()) is None
+    with pytest.raises(ProtocolError, match=r"nano-completion: baseline: .* found --baseline other without --port"):
+        named_baseline(completion, options(baseline=Path("other")))
+
+
+def test_a_port_names_its_own_baseline(registered, options, tmp_path):
+    """And can't do without: which protocol it must be a port of is said."""
+    assert named_baseline(registered, options(port=True, baseline=tmp_path)) == str(tmp_path.resolve())
+    with pytest.raises(ProtocolError, match=r"found no --baseline under --port. .* port of deepseek-behavior with"):
+        named_baseline(registered, options(port=True))
+
+
+@pytest.mark.parametrize("port", [False, True])
+def test_a_protocol_without_a_baseline_takes_none(nano, options, port):
+    """Several protocols share a session's options."""
+    assert named_baseline(nano, options(baseline=Path("other"), port=port)) is None
+
+
+def test_a_completion_request_carries_image_and_baseline(completion, nano, options, tmp_path):
+    """A child is told both; a behaviour request has neither."""
+    given = options(sandbox_image="local")
+    assert make_request(completion, "formal", "run-1", given).sandbox_image == "local"
+    assert make_request(completion, "formal", "run-1", given).baseline is None
+    port = make_request(completion, "smoke", "run-1", options(port=True, baseline=tmp_path))
+    assert (port.baseline, port.port) == (str(tmp_path.resolve()), True)
+    assert make_request(nano, "formal", "run-1", given).sandbox_image is None
+
+
+@pytest.mark.parametrize("tier", ["smoke", "formal", "replay"])
+def test_every_tier_has_one_budget(completion, options, tier):
+    """R05 2: nothing is continued selectively; each tier's grid is cut at the same 512 tokens."""
+    request = make_request(completion, tier, "run-1", options())
+    assert completion.protocol.grids[request.grid].max_new_tokens == 512

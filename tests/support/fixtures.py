@@ -1,11 +1,18 @@
-"""Fixtures over small trees: one tree and one formal run a session, and copies for tests that damage them."""
+"""Fixtures over small trees: one tree and one formal run a session, and copies for tests that damage them.
 
+The completion run lies in a tree of its own, over the accepted behaviour run; its programs ran under the fake engine.
+"""
+
+import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-from .mini import Result, copy_tree, make_tree, run_gates
+from .fake_engine import engine_arguments
+from .mini import COMPLETION, MINI, Result, copy_tree, make_completion_tree, make_tree, run_gates
 
 
 @pytest.fixture(scope="session")
@@ -23,11 +30,12 @@ def run_mini() -> Callable[..., Result]:
 @pytest.fixture(scope="session")
 def formal_session(mini_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     """A passed formal session in a tree of its own, unfrozen. Read only."""
-    tree = copy_tree(mini_tree, tmp_path_factory.mktemp("formal") / "tree")
-    result = run_gates(tree, "-m", "formal", "--run", "reports/mini-behavior/formal-1")
-    if result.code != 0:
-        pytest.fail(f"the mini protocol's formal session failed: {result.output[-4000:]}")
-    return result
+
+    def make(folder: Path) -> Result:
+        tree = copy_tree(mini_tree, folder / "tree")
+        return run_gates(tree, "-m", "formal", "--run", f"reports/{MINI}/formal-1")
+
+    return _passed_once(tmp_path_factory, "formal", make)
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +44,34 @@ def formal_run(formal_session: Result) -> Path:
     if formal_session.run is None:
         raise RuntimeError("a finished session has a run folder")
     return formal_session.run
+
+
+@pytest.fixture(scope="session")
+def completion_session(formal_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """A passed formal session of `mini-completion` in a tree of its own, unfrozen. Read only."""
+
+    def make(folder: Path) -> Result:
+        tree = make_completion_tree(formal_run, folder / "tree")
+        arguments, env = engine_arguments()
+        named = ("--run", f"reports/{COMPLETION}/formal-1")
+        return run_gates(tree, "-m", "formal", *named, *arguments, protocol=COMPLETION, env=env)
+
+    return _passed_once(tmp_path_factory, "completion", make)
+
+
+@pytest.fixture(scope="session")
+def completion_run(completion_session: Result) -> Path:
+    """Its run folder: <tree>/reports/mini-completion/formal-1. Read only."""
+    if completion_session.run is None:
+        raise RuntimeError("a finished session has a run folder")
+    return completion_session.run
+
+
+@pytest.fixture
+def fresh_completion(completion_run: Path, tmp_path: Path) -> Path:
+    """The completion run's folder in a copy of its tree, without the behaviour run's own folders."""
+    tree = copy_tree(tree_of(completion_run), tmp_path / "completion", without=MINI)
+    return tree / completion_run.relative_to(tree_of(completion_run))
 
 
 @pytest.fixture
@@ -48,3 +84,21 @@ def fresh_run(formal_run: Path, tmp_path: Path) -> Path:
 def tree_of(run: Path) -> Path:
     """The tree that a run folder lies in."""
     return run.parents[2]
+
+
+def _passed_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Result]) -> Result:
+    """A passed session that the workers of a test session share: the first that asks makes it, the others wait."""
+    base = factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / f"shared-{name}"
+    with FileLock(f"{folder}.lock"):
+        folder.mkdir(exist_ok=True)
+        noted = folder / "result.json"
+        if noted.exists():
+            code, output, run = json.loads(noted.read_text(encoding="utf-8"))
+        else:
+            result = make(folder)
+            code, output, run = result.code, result.output, str(result.run)
+            noted.write_text(json.dumps([code, output, run]), encoding="utf-8")
+    if code != 0:
+        pytest.fail(f"the shared formal session `{name}` failed: {output[-4000:]}")
+    return Result(code, output, Path(run))

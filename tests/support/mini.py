@@ -1,6 +1,8 @@
 """A small copy of the project's tree, and sessions over it as subprocesses. Knows pytest's command line and no verdict.
 
 Protocol `mini-behavior` is `nano-behavior` with two domains, one source each and a few tokens; all counts follow.
+`mini-completion` is `nano-completion` over the same two sources, its baseline an accepted run of `mini-behavior`; its
+code pool is a copy in which every test carries TEST_MARK.
 """
 
 import json
@@ -14,18 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.canon import sha256_hex
 from harness.cli.freeze import freeze_protocol
 from harness.errors import ProtocolError
 from harness.places import Places
 from harness.protocols.grids import gate_rows, unit_keys
-from harness.protocols.load import read_profile
+from harness.protocols.load import load_protocol, read_profile
 from harness.records.base import convert
 from harness.records.protocol import AnyProtocol
+from harness.snapshots.store import accept, frozen_folder
 
 PROJECT = Path(__file__).resolve().parents[2]
 MINI = "mini-behavior"
 DOMAINS = ("code", "math")
 TOKENS = {"smoke": 8, "formal": 12, "long_repro": 12}
+COMPLETION = "mini-completion"
+BUDGET = 76  # tokens; nano's code cells end by themselves within it, its mathematics is cut
+TEST_MARK = "SEALEDTESTTEXT"
 TIMEOUT_S = 900
 
 
@@ -77,16 +84,63 @@ def make_tree(root: Path, **changes: Any) -> Path:
 
 def add_protocol(root: Path, protocol_id: str = MINI, **changes: Any) -> None:
     """Write and freeze another small protocol in the tree."""
-    folder = root / "fixtures/protocols" / protocol_id
-    folder.mkdir(parents=True)
-    content = _mini(PROJECT / "fixtures/protocols/nano-behavior/protocol.toml", root) | {"id": protocol_id} | changes
-    (folder / "protocol.toml").write_text(_toml(content), encoding="utf-8")
-    freeze_protocol(protocol_id, [], checkpoint=None, tree=Places(root))
+    content = _mini(
+        PROJECT / "fixtures/protocols/nano-behavior/protocol.toml",
+        root,
+        TOKENS,
+        {"registered_id": "pregate-mini-special-token-behavior-v1"},
+    )
+    _write(root, content | {"id": protocol_id} | changes)
 
 
-def copy_tree(tree: Path, target: Path) -> Path:
-    """The tree with its runs and snapshots; the model's files stay linked."""
-    shutil.copytree(tree, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"))
+def make_completion_tree(behavior_run: Path, target: Path, **changes: Any) -> Path:
+    """A copy of a behaviour run's tree in which that run is accepted and the baseline of the frozen `mini-completion`.
+
+    `changes` replace top-level fields of its protocol.toml.
+    """
+    tree = behavior_run.parents[2]
+    accept(copy_tree(tree, target) / behavior_run.relative_to(tree), Places(target))
+    add_completion(target, **changes)
+    return target
+
+
+def add_completion(root: Path, protocol_id: str = COMPLETION, *, family: str = "nano", **changes: Any) -> None:
+    """Write and freeze another small completion protocol in a tree in which `mini-behavior` was accepted.
+
+    Its sandbox is that of the `family`'s completion protocol, so that a registered image can be had too.
+    """
+    content = _mini(
+        PROJECT / "fixtures/protocols/nano-completion/protocol.toml",
+        root,
+        dict.fromkeys(("smoke", "formal", "independent"), BUDGET),
+        {"registered_id": "pregate-mini-completion-v1", "baseline": accepted_baseline(root)},
+    )
+    other = PROJECT / f"fixtures/protocols/{family}-completion/protocol.toml"
+    content["sandbox"] = tomllib.loads(other.read_text(encoding="utf-8"))["sandbox"]
+    _seal_tests(root, next(one for one in content["inputs"] if one["name"] == "nano-code"))
+    _write(root, content | {"id": protocol_id} | changes)
+
+
+def accepted_baseline(root: Path) -> dict[str, str]:
+    """The accepted run of `mini-behavior`, as a protocol names it."""
+    index = frozen_folder(MINI, Places(root)) / "index.json"
+    return {
+        "state": "frozen",
+        "protocol": MINI,
+        "protocol_digest": load_protocol(MINI, Places(root)).digest,
+        "run_sha256": json.loads(index.read_bytes())["run_sha256"],
+        "index_sha256": sha256_hex(index.read_bytes()),
+    }
+
+
+def copy_tree(tree: Path, target: Path, *, without: str | None = None) -> Path:
+    """The tree with its runs (but those of a protocol `without`) and snapshots; the model's files stay linked."""
+
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        caches = {name for name in names if name in ("__pycache__", ".pytest_cache")}
+        return caches | ({without} & {*names} if Path(folder) == tree / "reports" and without else set())
+
+    shutil.copytree(tree, target, symlinks=True, ignore=left_out)
     return target
 
 
@@ -141,17 +195,34 @@ def _copy_model(target: Path) -> None:
         shutil.copytree(PROJECT / "fixtures/models/nano/checkpoint", target)
 
 
-def _mini(path: Path, root: Path) -> dict[str, Any]:
-    content = tomllib.loads(path.read_text(encoding="utf-8"))
-    content["registered_id"] = "pregate-mini-special-token-behavior-v1"
+def _mini(path: Path, root: Path, tokens: Mapping[str, int], fields: Mapping[str, Any]) -> dict[str, Any]:
+    content = tomllib.loads(path.read_text(encoding="utf-8")) | fields
     content["title"] = "Two sources of nano, for tests of the harness"
     content["domains"] = [one for one in content["domains"] if one["name"] in DOMAINS]
     used = {one["input"] for one in content["domains"]}
     content["inputs"] = [one for one in content["inputs"] if one["name"] in used]
     for name, grid in content["grids"].items():
-        grid |= {"per_domain": 1, "max_new_tokens": TOKENS[name]}
+        grid |= {"per_domain": 1, "max_new_tokens": tokens[name]}
     _count(content, root)
     return content
+
+
+def _write(root: Path, content: Mapping[str, Any]) -> None:
+    folder = root / "fixtures/protocols" / content["id"]
+    folder.mkdir(parents=True)
+    (folder / "protocol.toml").write_text(_toml(content), encoding="utf-8")
+    freeze_protocol(content["id"], [root / "fixtures/nano/pools"], checkpoint=None, tree=Places(root))
+
+
+def _seal_tests(root: Path, registered: dict[str, Any]) -> None:
+    """A second code pool, found by its own digest: every test holds TEST_MARK, as a comment and as a message."""
+    pools = root / "fixtures/nano/pools"
+    tasks = [json.loads(line) for line in (pools / "code.jsonl").read_text(encoding="utf-8").splitlines()]
+    for task in tasks:
+        task["test"] = f"# {TEST_MARK}\n{task['test']}assert check, '{TEST_MARK}'\n"
+    data = "".join(f"{json.dumps(task)}\n" for task in tasks).encode()
+    (pools / "code-sealed.jsonl").write_bytes(data)
+    registered |= {"file_name": "code-sealed.jsonl", "digest": {"state": "frozen", "sha256": sha256_hex(data)}}
 
 
 def _count(content: dict[str, Any], root: Path) -> None:

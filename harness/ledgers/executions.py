@@ -1,0 +1,96 @@
+"""Which programs a run gives to the sandbox, and the executions that are on disk. Executes nothing.
+
+A program follows from the cell's text, the task and the registered rule, so it can be taken again by anybody.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.canon import digest
+from harness.compare import cells_by_condition
+from harness.errors import JournalError
+from harness.evaluate.code import CODE_RULES
+from harness.journal.folder import RunFolder, read_record
+from harness.ledgers.plan import units_in_order
+from harness.ledgers.text import observed_text
+from harness.protocols.grids import UnitKey, is_executed
+from harness.records.evaluation import CodeExtraction
+from harness.records.protocol import CompletionProtocol
+from harness.records.run import CellRecord, CodeTask, CompletionRun, UnitEvidence
+from harness.records.sandbox import Execution
+
+SANDBOX = "sandbox"
+TODO = "Executions are evidence and aren't edited: restore the file, or start a new run."
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCell:
+    """A cell whose output is taken for a program, and what was taken. `key` names its execution."""
+
+    key: str
+    source_id: str
+    condition: str
+    extraction: CodeExtraction
+
+
+def code_cells(protocol: CompletionProtocol, run: CompletionRun) -> Iterator[CodeCell]:
+    """Every code cell of a run in the protocol's order; JournalError where the run lacks a source's task."""
+    for domain, unit in units_in_order(protocol, run):
+        if is_executed(domain):
+            for cell in cells_by_condition(protocol, unit).values():
+                yield CodeCell(
+                    execution_key(unit, cell.condition),
+                    unit.source_id,
+                    cell.condition,
+                    extracted(protocol, run, unit, cell),
+                )
+
+
+def executed_grid(protocol: CompletionProtocol, grid: str) -> bool:
+    """Whether the programs of a run over this grid are executed: a gate judges their verdicts."""
+    return any(
+        gate.rows == "executed_cells" and at.grid == grid for gate in protocol.gates for at in gate.tiers.values()
+    )
+
+
+def extracted(protocol: CompletionProtocol, run: CompletionRun, unit: UnitEvidence, cell: CellRecord) -> CodeExtraction:
+    """What the registered rule takes from a cell's text (R05 6)."""
+    task = task_of(run, unit.source_id)
+    text = observed_text(protocol, cell, where=f"cell {unit.source_id}, {unit.replicate}, {cell.condition}")
+    return CODE_RULES[protocol.evaluators.code](text, task.prompt, task.entry_point)
+
+
+def task_of(run: CompletionRun, source_id: str) -> CodeTask:
+    """The code task of a source; JournalError where the run has none."""
+    if source_id not in run.tasks:
+        raise JournalError(
+            f"run record: task of {source_id}",
+            expected="prompt, entry point and tests' digest",
+            found="none",
+            todo=TODO,
+        )
+    return run.tasks[source_id]
+
+
+def execution_key(unit: UnitEvidence, condition: str) -> str:
+    """File-name form of a cell's identity: each cell has an execution of its own (no cache is registered)."""
+    return f"{UnitKey(unit.domain, unit.index, unit.source_id, unit.replicate).name}-{condition}"
+
+
+def read_executions(folder: RunFolder) -> dict[str, Execution]:
+    """The executions of a run by key, each held against its own digests."""
+    return {path.stem: read_execution(folder, path.stem) for path in sorted((folder.path / SANDBOX).glob("*.json"))}
+
+
+def read_execution(folder: RunFolder, key: str) -> Execution:
+    """sandbox/<key>.json; JournalError where its evidence or its limits don't have the digest that it says."""
+    path = folder.path / SANDBOX / f"{key}.json"
+    execution = read_record(path, Execution, what="execution")
+    pairs = (
+        ("evidence_sha256", digest(execution.evidence), execution.evidence_sha256),
+        ("evidence.limits_sha256", digest(execution.limits), execution.evidence.limits_sha256),
+    )
+    for name, expected, found in pairs:
+        if expected != found:
+            raise JournalError(f"{path}: {name}", expected=expected, found=found, todo=TODO)
+    return execution

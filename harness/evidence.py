@@ -101,7 +101,7 @@ class RunEvidence:
     @cached_property
     def ledger(self) -> AnyLedger:
         """The ledger as it lies on disk; where programs couldn't be judged, what stopped that."""
-        if self.unjudged is not None:
+        if self.unjudged is not None and not self.folder.file("ledger.json").exists():
             raise self.unjudged
         return read_record(self.folder.file("ledger.json"), ledger_type(self.loaded.protocol), what="ledger")
 

@@ -1,17 +1,22 @@
 """Snapshot and smoke checks: what this run stands on was made apart from it."""
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 from harness.canon import sha256_hex
+from harness.checks.whole import records_follow
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.files import read_bytes
+from harness.journal.assemble import baseline_name
+from harness.journal.attempts import attempts_of
 from harness.journal.folder import RunFolder
-from harness.ledgers.executions import read_executions
+from harness.ledgers.executions import execution_key, read_executions
 from harness.protocols.grids import RowKey, gate_rows
 from harness.records.audit import Audit, SmokeReference
 from harness.records.run import Deviation
-from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot, verdict_snapshot
-from harness.snapshots.store import Frozen, altered_files, judgement_digests, read_audit, verdicts_name
+from harness.snapshots.content import containers_of, origins_of, snapshot_bytes, unit_snapshot, verdict_snapshot
+from harness.snapshots.store import Frozen, altered_files, judgement_digests, links, read_audit, verdicts_name
 
 
 @dataclass(frozen=True)
@@ -64,26 +69,37 @@ def frozen_verdicts(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     run, frozen = evidence.run, evidence.frozen
     if row.unit is None or verdicts_name(row.unit) not in frozen.index.units:
         return (differs(cell_name(row), "frozen verdicts", "none"),)
-    own = set(origins_of([run.observation(row).process])) & set(frozen.index.origins)
-    found = (
-        [differs(f"{cell_name(row)} verdicts", "another run's", "this run's own: nothing to compare")] if own else []
-    )
-    made = snapshot_bytes(verdict_snapshot(run.unit(row), run.ledger, read_executions(run.folder)))
+    executions, unit = read_executions(run.folder), run.unit(row)
+    keys = [execution_key(unit, cell.condition) for cell in unit.cells]
+    containers = containers_of(executions[key] for key in keys if key in executions)
+    own = {*origins_of([run.observation(row).process]), *containers} & set(frozen.index.origins)
+    where = f"{cell_name(row)} verdicts"
+    found = [differs(where, "another run's", "the frozen run's own: nothing to compare")] if own else []
+    made = snapshot_bytes(verdict_snapshot(unit, run.ledger, executions))
     stored = read_bytes(frozen.verdicts(row.unit), what="frozen verdicts")
     return (*found, _first_difference(row, stored, made)) if stored != made else tuple(found)
 
 
 def _first_difference(row: RowKey, stored: bytes, made: bytes) -> str:
-    condition = ""
-    for one, other in zip(
-        stored.decode("ascii", "replace").splitlines(), made.decode("ascii").splitlines(), strict=False
-    ):
-        if '"condition":' in other:
-            condition = other.split('"')[3]
-        if one != other:
-            shown = (sha256_hex(line.encode()) if '"text_escaped":' in line else line.strip() for line in (one, other))
-            return differs(f"{cell_name(row)} {condition} snapshot", *(line[:200] for line in shown))
-    return differs(f"{cell_name(row)} snapshot", f"{len(stored)} bytes", f"{len(made)} bytes")
+    """The first line that differs, and the condition of the cell that it is in."""
+    try:
+        one, other = json.loads(stored), json.loads(made)
+        pairs = list(zip(one.pop("cells"), other.pop("cells"), strict=True))
+    except (ValueError, KeyError, AttributeError):
+        return differs(f"{cell_name(row)} snapshot", f"{len(stored)} bytes", f"{len(made)} bytes that no snapshot has")
+    for left, right in pairs:
+        if left != right:
+            return _line(f"{cell_name(row)} {right.get('condition')} snapshot", left, right)
+    return _line(f"{cell_name(row)} snapshot", one, other)
+
+
+def _line(where: str, one: dict[str, Any], other: dict[str, Any]) -> str:
+    lines = zip(*(snapshot_bytes(content).decode("ascii").splitlines() for content in (one, other)), strict=False)
+    for left, right in lines:
+        if left != right:
+            shown = (sha256_hex(line.encode()) if '"text_escaped":' in line else line.strip() for line in (left, right))
+            return differs(where, *(line[:200] for line in shown))
+    return differs(where, "the frozen bytes", "the same content in other bytes")
 
 
 def smoke_passed(evidence: SmokeEvidence, row: RowKey) -> Differences:
@@ -103,12 +119,47 @@ def smoke_passed(evidence: SmokeEvidence, row: RowKey) -> Differences:
         ("environment", run.run.environment_sha256, audit.environment_sha256),
         ("port", run.spec.port, audit.port),
         ("deviations", run.spec.deviations, audit.deviations),
+        ("baseline", baseline_name(run.folder), baseline_name(evidence.folder)),
         ("run", evidence.reference.run_sha256, audit.run_sha256),
         ("run.json", audit.run_sha256, audit.files.get("run.json", "none")),
         ("files altered after the audit", [], altered_files(evidence.folder, audit)),
         ("run folder", True, evidence.folder.path.resolve() != run.folder.path.resolve()),
     )
-    return tuple(differs(f"{row.item} smoke {name}", one, other) for name, one, other in pairs if one != other)
+    found = tuple(differs(f"{row.item} smoke {name}", one, other) for name, one, other in pairs if one != other)
+    return found or _smoke_holds(evidence, row)
+
+
+def _smoke_holds(evidence: SmokeEvidence, row: RowKey) -> Differences:
+    """The smoke run is what its own journals give, lies where runs lie, and its cells begin as this run's do."""
+    run, reference = evidence.run, evidence.reference
+    smoke = RunEvidence(run.loaded, evidence.folder)
+    pairs: tuple[tuple[str, object, object], ...] = (
+        ("folder", run.folder.path.resolve().parent / reference.run_id, evidence.folder.path.resolve()),
+        ("links", (), links(evidence.folder)),
+        ("run.json that was noted", reference.run_sha256, smoke.run_sha256),
+        ("placement", _first_placement(run), smoke.placement.id),
+        ("cells that part from this run's", [], _parting(run, smoke)),
+    )
+    found = tuple(differs(f"{row.item} smoke {name}", one, other) for name, one, other in pairs if one != other)
+    return (*found, *(f"smoke: {line}" for line in records_follow(smoke, row)))
+
+
+def _first_placement(run: RunEvidence) -> str:
+    """The placement that the run began under: its own, or that of the first attempt that ran out of memory."""
+    tried = attempts_of(run.folder)
+    return tried[0].placement if tried else run.placement.id
+
+
+def _parting(run: RunEvidence, smoke: RunEvidence) -> list[str]:
+    parting = []
+    for unit in smoke.run.units:
+        here = run.units.get((unit.source_id, unit.replicate))
+        cells = {cell.condition: cell for cell in here.cells} if here else {}
+        for cell in unit.cells:
+            ids = cells[cell.condition].generated_ids if cell.condition in cells else ()
+            if cell.generated_ids != ids[: len(cell.generated_ids)]:
+                parting.append(f"{unit.source_id} {cell.condition}")
+    return parting
 
 
 def _smoke_rows(run: RunEvidence) -> dict[str, int]:

@@ -3,22 +3,33 @@
 Executes nothing and needs no engine. Test text is never part of a difference.
 """
 
+import re
 from collections.abc import Iterator
 
 from harness.canon import digest
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import read_record
-from harness.ledgers.executions import execution_key, extracted, read_execution, read_executions
+from harness.ledgers.executions import SANDBOX, execution_key, extracted, read_execution
 from harness.protocols.grids import RowKey
 from harness.records.base import Frozen
 from harness.records.evaluation import CodeMissing
 from harness.records.protocol import CompletionProtocol
 from harness.records.run import CompletionRun
-from harness.records.sandbox import Execution, LimitsInForce, RegisteredImage, SandboxContract, SandboxFacts, Task
+from harness.records.sandbox import (
+    Execution,
+    ExecutionObservation,
+    LimitsInForce,
+    RegisteredImage,
+    SandboxContract,
+    SandboxFacts,
+    Task,
+)
 from harness.sandbox.contract import wanted
 from harness.sandbox.payload import candidate_sha256, task_sha256, tests_sha256
 
 Pairs = Iterator[tuple[str, object, object]]
+WORD = re.compile(r"[A-Za-z0-9_]{0,80}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def sandbox_verdicts(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -58,11 +69,27 @@ def _inputs(execution: Execution, program: str, task: Task) -> Pairs:
 
 
 def _verdict(execution: Execution) -> Pairs:
-    evidence = execution.evidence
-    yield "outcome", "a verdict", "infrastructure" if evidence.outcome == "infrastructure" else "a verdict"
+    """What no sandbox says: free words, a verdict without a container's time, a pass without its two signs."""
+    evidence, seen = execution.evidence, execution.observation
+    none = evidence.outcome in ("infrastructure", "extract_failed")
+    yield "outcome", "a verdict", evidence.outcome if none else "a verdict"
+    yield "detail", "a word", "a word" if WORD.fullmatch(evidence.detail) else "something else"
+    yield "output_sha256", "a SHA-256", "a SHA-256" if DIGEST.fullmatch(seen.output_sha256) else "something else"
+    yield "bytes of output", True, seen.output_bytes >= 0
+    yield "times", "0 <= wall <= total, CPU >= 0", _times(seen)
+    # The checker may have said its nonce and then ended badly: that is no pass, and both are needed for one.
     if evidence.outcome == "passed":
         yield "exit code of a pass", 0, evidence.exit_code
-    yield "nonce of the last assertion", evidence.outcome == "passed", evidence.nonce_returned
+        yield "nonce of the last assertion", True, evidence.nonce_returned
+        yield "time of a pass", True, seen.wall_ns > 0
+    else:
+        said = evidence.nonce_returned and evidence.exit_code == 0
+        yield "nonce of the last assertion with exit code 0", False, said
+
+
+def _times(seen: ExecutionObservation) -> str:
+    whole = 0 <= seen.wall_ns <= seen.total_ns and seen.total_ns > 0 and seen.cpu_ns >= 0
+    return "0 <= wall <= total, CPU >= 0" if whole else f"wall {seen.wall_ns}, total {seen.total_ns}, CPU {seen.cpu_ns}"
 
 
 def _shared(execution: Execution, facts: SandboxFacts, run: RunEvidence) -> Pairs:
@@ -90,7 +117,9 @@ def _alone(run: RunEvidence, execution: Execution) -> Pairs:
 def _executions(run: RunEvidence) -> dict[str, Execution]:
     cache = run.__dict__
     if "_executions" not in cache:
-        cache["_executions"] = read_executions(run.folder)
+        # Without their digests: what another cell's record says of itself is that cell's row.
+        paths = sorted((run.folder.path / SANDBOX).rglob("*.json"))  # what failed had a container too
+        cache["_executions"] = {str(path): read_record(path, Execution, what="execution") for path in paths}
     executions: dict[str, Execution] = cache["_executions"]
     return executions
 

@@ -1,9 +1,10 @@
 """`judge numeric` and `judge code`: outputs of any harness, one JSON line for each line of a file.
 
 Exit 0: every line was judged; 1: there are error lines or programs without a verdict; 2: nothing could be judged at
-all, and the reason is on stderr. The last lines on stderr are the counts.
+all or the lines can't be written, and the reason is on stderr. The last lines on stderr are the counts.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import msgspec
 import typer
 
 from harness.cli.prompts import Folders
-from harness.errors import HarnessError
+from harness.errors import HarnessError, StorageError
 from harness.judge import code as programs
 from harness.judge.code import CodeJudge, CodeLine, CodeRuleName, names_its_task
 from harness.judge.lines import ErrorLine, opened, read_lines
@@ -26,6 +27,7 @@ from harness.judge.summary import Summary
 from harness.judge.tasks import HumanEval
 
 NOTHING_JUDGED = 2
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
     help="Judge outputs that exist already: JSON lines in, JSON lines out, in order.", no_args_is_help=True
@@ -87,7 +89,7 @@ def code(
         first = next(lines)
         if prompts is not None or names_its_task(first):
             tasks.load()
-        with _ending_by_signals(), programs.open_recorded(image) as engine:
+        with _ending_by_signals(), programs.open_recorded(image) as engine, _deaf_afterwards():
             judge = CodeJudge(engine, rule, tasks)
             for line in judge.judge(chain([first], lines)):
                 _write(line, summary)
@@ -111,8 +113,10 @@ def _nothing_without_lines(summary: Summary) -> Iterator[None]:
 
 @contextmanager
 def _ending_by_signals() -> Iterator[None]:
-    """Who is told to end removes its containers first, as after Ctrl-C."""
-    before = {number: signal.signal(number, _end_by) for number in (signal.SIGTERM, signal.SIGHUP)}
+    """Who is told to end removes its containers first. A signal that was ignored before stays so."""
+    before = {one: signal.getsignal(one) for one in ENDING if signal.getsignal(one) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, _end_by)
     try:
         yield
     finally:
@@ -121,14 +125,47 @@ def _ending_by_signals() -> Iterator[None]:
 
 
 def _end_by(number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+    _be_deaf()
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+@contextmanager
+def _deaf_afterwards() -> Iterator[None]:
+    """Nothing interrupts the removal of containers."""
+    try:
+        yield
+    finally:
+        _be_deaf()
+
+
+def _be_deaf() -> None:
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _write(line: NumericLine | CodeLine | ErrorLine, summary: Summary) -> None:
     """One line out at once: whoever reads along doesn't wait for the file's end."""
     summary.add(line)
-    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # whoever read along has enough
+        raise
+    except OSError as error:
+        _no_room(error)
+
+
+def _no_room(error: OSError) -> NoReturn:
+    """Say so once and end; what couldn't be written is dropped, or Python would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    said = StorageError(
+        "standard output",
+        expected="room for every line",
+        found=error.strerror or type(error).__name__,
+        todo="Free disk space and judge the whole file again: the last line may be cut.",
+    )
+    typer.echo(str(said), err=True)
+    raise typer.Exit(NOTHING_JUDGED) from error
 
 
 def _end(summary: Summary, counts: str) -> None:

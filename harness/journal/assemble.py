@@ -117,6 +117,11 @@ def read_baseline(folder: RunFolder) -> Baseline:
     return read_record(folder.file("baseline.json"), Baseline, what="baseline")
 
 
+def baseline_name(folder: RunFolder) -> str:
+    """The run that a folder's baseline is of, by its digest; none for a run that is held against no baseline."""
+    return read_baseline(folder).run_sha256 if folder.file("baseline.json").exists() else "none"
+
+
 def read_tasks(folder: RunFolder) -> dict[str, CodeTask]:
     """tasks.json: the code tasks of the run's sources by source ID, as the registered inputs hold them."""
     return read_record(folder.file("tasks.json"), dict[str, CodeTask], what="code tasks")

@@ -95,16 +95,32 @@ def write_once(path: Path, record: Any, *, what: str) -> None:
 
 
 def difference(found: bytes, wanted: bytes) -> tuple[str, str]:
-    """The first differing field of two JSON objects, as (wanted, found) words."""
+    """The first place at which two JSON objects differ, as (wanted, found) words."""
     try:
         one, other = msgspec.json.decode(wanted), msgspec.json.decode(found)
     except msgspec.DecodeError:
         return "canonical JSON", "other bytes"
-    names = sorted(set(one) | set(other)) if isinstance(one, dict) and isinstance(other, dict) else []
-    for name in names:
-        if one.get(name) != other.get(name):
-            return f"{name}={one.get(name)!r}"[:200], f"{name}={other.get(name)!r}"[:200]
+    path = ""
+    while one != other:
+        step = _first_step(one, other)
+        if step is None:
+            name = path.lstrip(".") or "$"
+            return f"{name}={one!r}"[:200], f"{name}={other!r}"[:200]
+        path, one, other = f"{path}{step[0]}", step[1], step[2]
     return "the same fields", "other bytes"
+
+
+def _first_step(one: Any, other: Any) -> tuple[str, Any, Any] | None:
+    """One step into two containers of the same kind, to the first member that differs; none where there is no such."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in sorted({*one, *other}):
+            if one.get(name) != other.get(name):
+                return f".{name}", one.get(name), other.get(name)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for at, (left, right) in enumerate(zip(one, other, strict=True)):
+            if left != right:
+                return f"[{at}]", left, right
+    return None
 
 
 def write_journal(folder: RunFolder, key: UnitKey, evidence: UnitEvidence, observation: UnitObservation) -> None:

@@ -101,7 +101,7 @@ def _verdicts(protocol: CompletionProtocol, run: CompletionRun, executions: Exec
                 where,
                 expected="the verdict on this cell's program",
                 found="none",
-                todo="Judge the run again with a container engine (--run); finished executions stay valid.",
+                todo="Restore it; only a run without a ledger is judged further (--run, with a container engine).",
             )
         _require_own(where, run, cells[key], executions[key])
     return executions if executed else None

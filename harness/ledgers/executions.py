@@ -87,8 +87,8 @@ def read_execution(folder: RunFolder, key: str) -> Execution:
     path = folder.path / SANDBOX / f"{key}.json"
     execution = read_record(path, Execution, what="execution")
     pairs = (
-        ("evidence_sha256", digest(execution.evidence), execution.evidence_sha256),
-        ("evidence.limits_sha256", digest(execution.limits), execution.evidence.limits_sha256),
+        ("evidence_sha256", execution.evidence_sha256, digest(execution.evidence)),
+        ("evidence.limits_sha256", execution.evidence.limits_sha256, digest(execution.limits)),
     )
     for name, expected, found in pairs:
         if expected != found:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import harness
 from harness.canon import canonical_bytes, digest, sha256_hex
 from harness.checks.whole import records_follow
 from harness.errors import HarnessError
@@ -132,24 +133,39 @@ def judge_of(gates: GateSession) -> dict[str, str]:
     """Who judged: the tree's commit and state, the gates' bytes, pytest's plugins, and the words of the call."""
     config = gates.config
     names = sorted(f"{dist.project_name} {dist.version}" for _, dist in config.pluginmanager.list_plugin_distinfo())
+    brought = [plugin for plugin, _ in config.pluginmanager.list_plugin_distinfo()]
     local = sorted(
-        str(name) for name, plugin in config.pluginmanager.list_name_plugin() if plugin and _is_local(plugin)
+        str(name)
+        for name, plugin in config.pluginmanager.list_name_plugin()
+        if plugin and plugin not in brought and _is_local(plugin)
     )
     sources = {path.name: file_sha256(path, what="gate") for path in sorted(gates.tree.gates.rglob("*.py"))}
+    sources["/conftest.py"] = file_sha256(gates.tree.root / "conftest.py", what="conftest")
     return {
         **{f"tree.{name}": value for name, value in working_tree(gates.tree.root).items()},
         "gates_sha256": digest(sources),
+        "library_sha256": digest(_library()),
         "plugins": clean(", ".join(names)),
         "named_plugins": clean(", ".join(local)),
         "arguments": clean(" ".join(config.invocation_params.args)),
         "addopts": clean(os.environ.get("PYTEST_ADDOPTS", "")),
+        "named_by_environment": clean(os.environ.get("PYTEST_PLUGINS", "")),
     }
+
+
+OWN = {"_pytest", "pytest", "harness", "conftest", "pluggy", "builtins", "xdist", "syrupy"}
 
 
 def _is_local(plugin: object) -> bool:
     """A plugin that no distribution brought and that is neither pytest's nor this project's: named by -p or a file."""
     where = str(getattr(plugin, "__name__", type(plugin).__module__))
-    return not where.startswith(("_pytest", "pytest", "harness", "xdist", "syrupy", "conftest", "pluggy", "builtins"))
+    return where.split(".", maxsplit=1)[0] not in OWN
+
+
+def _library() -> dict[str, str]:
+    """SHA-256 of every source file of the harness that judged."""
+    root = Path(harness.__file__).parent
+    return {str(path.relative_to(root)): file_sha256(path, what="source") for path in sorted(root.rglob("*.py"))}
 
 
 def _place_junit(gates: GateSession, folder: RunFolder) -> tuple[str, ...]:

@@ -5,26 +5,42 @@ judgements/NN/. A file that was altered or removed in between is an entry in the
 """
 
 from harness.errors import HarnessError
-from harness.files import file_sha256
 from harness.journal.folder import RunFolder
-from harness.snapshots.store import JUDGEMENTS, altered_files, read_audit
+from harness.snapshots.store import JUDGEMENTS, read_audit, run_files
 
 TRIO = ("audit.json", "audit.json.sha256", "junit.xml")
 
 
 def altered_since_judged(folder: RunFolder) -> tuple[str, ...]:
-    """One line for each file that isn't what the run's audit record holds; empty for a run that wasn't judged yet."""
-    if not folder.file("audit.json").exists():
-        return ()
+    """One line for each file that isn't what the first audit record that lists it holds, and for files that came later.
+
+    The first, not the latest: a session over an altered run fails and records what it found, and that makes the
+    alteration no truer in the next one. Empty for a run that wasn't judged yet.
+    """
     try:
-        audit = read_audit(folder)
+        audits = [read_audit(one) for one in _judged(folder)]
     except HarnessError as error:
         return (str(error),)
-    return tuple(
-        f"{folder.path.name}/{name}: expected {audit.files.get(name, 'no such file')}, found {_found(folder, name)}. "
-        "It was altered after the run was judged: restore it, or start a new run."
-        for name in altered_files(folder, audit)
+    expected: dict[str, str] = {}
+    passed = False  # a run that passed is whole: nothing is added to it afterwards
+    for audit in audits:
+        expected |= {name: sha for name, sha in audit.files.items() if name not in expected and not passed}
+        passed = passed or audit.passed
+    here = run_files(folder)
+    names = {name for name, sha in expected.items() if here.get(name) != sha} | (
+        {*here} - {*expected} if passed else set()
     )
+    return tuple(
+        f"{folder.path.name}/{name}: expected {expected.get(name, 'no such file')}, found "
+        f"{here.get(name, 'no such file')}. It was altered after the run was judged: restore it, or start a new run."
+        for name in sorted(names)
+    )
+
+
+def _judged(folder: RunFolder) -> list[RunFolder]:
+    """Where the run's audit records are, the first judgement's first."""
+    earlier = [RunFolder(path.parent) for path in sorted(folder.path.glob(f"{JUDGEMENTS}/*/audit.json"))]
+    return [*earlier, *([folder] if folder.file("audit.json").exists() else [])]
 
 
 def keep_judgement(folder: RunFolder) -> None:
@@ -39,8 +55,3 @@ def keep_judgement(folder: RunFolder) -> None:
     for name in TRIO:
         if folder.file(name).exists():
             folder.file(name).rename(target / name)
-
-
-def _found(folder: RunFolder, name: str) -> str:
-    path = folder.file(name)
-    return file_sha256(path, what="audited file") if path.is_file() else "no such file"

@@ -95,7 +95,9 @@ class GateSession:
         if self.only_collects or self.tier is None:
             return
         for loaded in self.protocols:
-            self.stages(loaded.protocol.id).open(claim=not self.is_worker)
+            self.stages(loaded.protocol.id).open()
+        for loaded in self.protocols if not self.is_worker else ():
+            self.stages(loaded.protocol.id).claim()
 
     def judge(self, request: pytest.FixtureRequest, row: "GateRow") -> Judged:
         """Judge one row, and record the properties of its JUnit case (ASCII; digests, never model text)."""
@@ -146,8 +148,9 @@ class GateSession:
     def _run_line(self, loaded: LoadedProtocol) -> str:
         """Whether a run is made or one that is there is judged, and from how many units it goes on."""
         folder = self.folder(loaded.protocol.id)
-        there = len(list(journals(folder)))
-        return f"run {folder.path.name}: " + (f"already there, with {there} units" if there else "new")
+        there, verdicts = len(list(journals(folder))), len(list((folder.path / "sandbox").glob("*.json")))
+        found = f"already there, with {there} units" + (f" and {verdicts} verdicts" if verdicts else "")
+        return f"run {folder.path.name}: " + (found if there else "new")
 
     def finish(self, session: pytest.Session, exitstatus: int) -> None:
         """On the controller: close the books, write the audit records, set the exit code."""

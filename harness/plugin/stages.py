@@ -77,28 +77,34 @@ class Stages:
         """The domains that run."""
         return self.request.domains
 
-    def open(self, *, claim: bool) -> None:
-        """Refuse before any generation: inputs, prompts, checkpoint, folder, unfrozen parts."""
+    def open(self) -> None:
+        """Refuse before any generation: inputs, prompts, checkpoint, engine, unfrozen parts. Nothing is written."""
         request = self.request  # what is refused leaves no folder behind
         require_device(request.execution, request.placement)
+        require_resumable(self._loaded, self.folder, request)
         self._open_completion()
         self._made["registration"] = registration_evidence(self._loaded, request)
         if is_frozen(self._loaded.protocol.id, self._session.tree):
             read_frozen(self._loaded.protocol.id, self._session.tree)
-        if claim:
-            self.folder.create()
-            self._claim = self.folder.claim()
-            require_resumable(self._loaded, self.folder, request)
-            self._session.books.errors += (*altered_since_judged(self.folder), *links(self.folder))
-            keep_judgement(self.folder)
+
+    def claim(self) -> None:
+        """Take the run folder for this session; what an earlier session judged is held against its files first."""
+        self.folder.create()
+        self._claim = self.folder.claim()
+        require_resumable(self._loaded, self.folder, self.request)
+        self._session.books.errors += (*altered_since_judged(self.folder), *links(self.folder))
+        keep_judgement(self.folder)
 
     def _open_completion(self) -> None:
         """A completion run's baseline, and for a tier that executes programs the engine, before anything is made."""
         if isinstance(self._loaded.protocol, CompletionProtocol):
             self._read_baseline(self._loaded.units(self.request.grid, self.request.domains))
-            judged = self.folder.file("ledger.json").exists()  # all verdicts are there: no engine is needed
-            if executes(self._loaded, self.request) and not judged:
+            if self._must_execute():
                 require_engine(self._loaded.protocol, self._execution)
+
+    def _must_execute(self) -> bool:
+        """A run that has its ledger had all its verdicts: one that is gone since is never made again."""
+        return executes(self._loaded, self.request) and not self.folder.file("ledger.json").exists()
 
     def close(self) -> None:
         """Release the folder."""
@@ -155,7 +161,10 @@ class Stages:
 
     def _find_smoke(self) -> tuple[SmokeReference, RunFolder]:
         option = self._session.config.option
-        call = SmokeCall(self.request, self._session.tree, option.gpu_memory, option.cpu_memory)
+        registers = isinstance(self._loaded.protocol, CompletionProtocol)
+        keys = self._loaded.units(self.request.grid, self.request.domains)
+        baseline = self._read_baseline(keys).run_sha256 if registers else "none"
+        call = SmokeCall(self.request, self._session.tree, option.gpu_memory, option.cpu_memory, baseline)
         with self.folder.lock("smoke"):
             return passed_smoke(self._loaded, self.folder, call)
 
@@ -178,7 +187,7 @@ class Stages:
         except HarnessError as error:
             return self._evidence_at(self.folder, stopped=error)
         try:
-            if isinstance(run, CompletionRun) and executes(self._loaded, self.request):
+            if isinstance(run, CompletionRun) and self._must_execute():
                 show = sink_for(self._session.config)
                 execute_programs(self._loaded, run, self.folder, self._execution, sink=show)
             close_books(self.folder, self._loaded, run)

@@ -54,8 +54,8 @@ class Audit(Record):
 class SnapshotIndex(Record):
     """snapshots/<protocol>/<tier>/index.json: the accepted run by digests, and the digest of every unit's snapshot.
 
-    `origins` are digests of the accepted run's model loads: a unit made by one of them is that run's own, and a run
-    can't be compared with its own snapshot.
+    `origins` are digests of the accepted run's model loads and containers: what one of them made is that run's own,
+    and a run can't be compared with its own snapshot.
     """
 
     schema: Literal[1]

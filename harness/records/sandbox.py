@@ -124,7 +124,11 @@ class Execution(Record):
 
 
 class SandboxFacts(Record):
-    """sandbox.json: the one engine, image and checker that all executions of a run share, as the probe found them."""
+    """sandbox.json: the one engine, image and checker that all executions of a run share, as the probe found them.
+
+    `registered`: the contract's image policy is met. Under `registered` that is the registered digest, under `recorded`
+    any image.
+    """
 
     schema: Literal[1]
     image_id: str

@@ -46,7 +46,15 @@ def executes(loaded: LoadedProtocol, request: Request) -> bool:
 
 def require_engine(protocol: CompletionProtocol, call: ExecutionCall) -> None:
     """SandboxError unless an engine answers, with a fit image, before anything is generated."""
-    open_sandbox(protocol, call).close()
+    try:
+        open_sandbox(protocol, call).close()
+    except SandboxError as error:
+        raise SandboxError(
+            f"{protocol.id}: {error.where}",
+            expected=error.expected,
+            found=error.found,
+            todo=f"{error.todo} docs/sandbox.md has the way to an engine and an image; --protocol runs another alone.",
+        ) from error
 
 
 def open_sandbox(protocol: CompletionProtocol, call: ExecutionCall) -> "Engine":

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from harness.errors import HarnessError, SessionError
 from harness.files import file_sha256
-from harness.journal.assemble import read_environment, read_placement
+from harness.journal.assemble import baseline_name, read_environment, read_placement
 from harness.journal.folder import RunFolder, read_record, write_record
 from harness.model.here import environment_here
 from harness.places import Places
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit, SmokeReference
-from harness.run.ladder import has_ladder
 from harness.run.request import Request
 from harness.snapshots.store import read_audit
 
@@ -24,12 +23,16 @@ REFERENCE = "smoke.json"
 
 @dataclass(frozen=True, slots=True)
 class SmokeCall:
-    """The formal session's request and the words that chose its placement, for the child's command line."""
+    """The formal session's request and the words that chose its placement, for the child's command line.
+
+    `baseline`: the run that both are held against, by its digest; none where the protocol registers none.
+    """
 
     request: Request
     tree: Places
     gpu_memory: str | None
     cpu_memory: str | None
+    baseline: str
 
 
 def passed_smoke(loaded: LoadedProtocol, formal: RunFolder, call: SmokeCall) -> tuple[SmokeReference, RunFolder]:
@@ -40,7 +43,7 @@ def passed_smoke(loaded: LoadedProtocol, formal: RunFolder, call: SmokeCall) -> 
         reference = read_record(noted, SmokeReference, what="smoke reference")
         return reference, RunFolder(base / reference.run_id)
     for folder in _candidates(base):
-        if _serves(loaded, folder, call.request):
+        if _serves(loaded, folder, call):
             return _note(noted, folder), folder
     folder = RunFolder(base / formal.path.name.replace("formal", "smoke", 1))
     if folder.path == formal.path or folder.path.exists():
@@ -54,13 +57,14 @@ def _candidates(base: Path) -> Iterator[RunFolder]:
         yield RunFolder(path.parent)
 
 
-def _serves(loaded: LoadedProtocol, folder: RunFolder, request: Request) -> bool:
+def _serves(loaded: LoadedProtocol, folder: RunFolder, call: SmokeCall) -> bool:
+    request = call.request
     try:
         audit: Audit = read_audit(folder)
-        environment, placement = read_environment(folder), read_placement(folder).id
+        environment, placement, baseline = read_environment(folder), read_placement(folder).id, baseline_name(folder)
     except HarnessError:
         return False  # a run that can't be read can't serve; it isn't this session's to judge
-    if has_ladder(loaded, request.tier) and placement != request.placement.id:
+    if (placement, baseline) != (request.placement.id, call.baseline):
         return False  # what replaces a placement is held against a smoke run of that placement
     same = (audit.tier, audit.protocol_digest, audit.port, audit.passed) == ("smoke", loaded.digest, request.port, True)
     return (

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Self
 
-from docker.errors import APIError, NotFound
+from docker.errors import APIError
 
 from harness.records.sandbox import LimitsInForce, SandboxContract
 from harness.sandbox.bundle import COMMAND, prefixed
@@ -18,8 +18,11 @@ from harness.sandbox.verdict import LINES_LIMIT, READY, STARTED, Ending
 
 START_S = 120.0  # from start to the first line, and from the payload to the second
 GRACE_S = 5.0  # after the deadline, for a checker that hardly gets a turn
+EXIT_S = 20  # from the end of what it says to its end
 AFTERMATH_S = 0.5
+REMOVALS = 3
 STDOUT = 1
+LINES = 3  # all that a checker says
 CHECKERS_OWN = (0, 1, 2)  # exit codes
 
 
@@ -64,7 +67,7 @@ class Container:
             raise
         return cls(client, made, limits)
 
-    def start(self, program: str) -> None:
+    def start(self, program: bytes) -> None:
         """Attach, so that nothing it says is lost, start, and send the program that it runs.
 
         Raises LostError and the engine's refusals.
@@ -74,7 +77,7 @@ class Container:
             self._stream = api.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stream": 1})
             api.start(self.id)
         try:
-            self._send(prefixed(program.encode("utf-8")))
+            self._send(prefixed(program))
         except OverdueError:
             raise LostError("engine_lost") from None
 
@@ -88,12 +91,12 @@ class Container:
         return self._ending()
 
     def kill(self) -> None:
-        """End it now; nothing where it has ended."""
-        with engine_answers():
-            try:
+        """End it now, as far as that can be had: it may have ended, or take longer than an engine waits for it."""
+        try:
+            with engine_answers():
                 self._client.api.kill(self.id)
-            except APIError:
-                return
+        except (LostError, APIError):
+            return
 
     def hang_up(self) -> None:
         """Close the stream: a container that still waits for its payload ends by itself."""
@@ -110,6 +113,8 @@ class Container:
                 self._send(payload)
             if not started and STARTED in lines:
                 limit, started = time.monotonic() + deadline_s + GRACE_S, True
+            if len(lines) == LINES:
+                return
 
     def _hear(self, limit: float) -> bool:
         """Some more of what it says; false at the end, or where it says more than a checker would."""
@@ -151,22 +156,58 @@ class Container:
         """How it ended, once it has: asked after the end of the stream, so there is little to wait for."""
         if len(self._said) > LINES_LIMIT or len(self._unread) > LINES_LIMIT:
             self.kill()
-        with engine_answers():
-            code = int(self._client.api.wait(self.id)["StatusCode"])
-        if code not in CHECKERS_OWN:
+        code = self._exit_code()
+        if code is not None and code not in CHECKERS_OWN:
             time.sleep(AFTERMATH_S)  # a container that somebody is removing is lost, not dead: then it is gone by now
         oom = code != 0 and self._oom_killed()
-        return Ending(bytes(self._said), exit_code=code, oom_killed=oom, overdue=False, lost="")
+        return Ending(bytes(self._said), exit_code=code, oom_killed=oom, overdue=code is None, lost="")
+
+    def _exit_code(self) -> int | None:
+        """None where it had to be killed: with an engine that answers, not ending in time is its own doing."""
+        try:
+            with engine_answers():
+                return int(self._client.api.wait(self.id, timeout=EXIT_S)["StatusCode"])
+        except LostError as lost:
+            if str(lost) != "engine_lost":
+                raise
+        with engine_answers():
+            state = self._client.api.inspect_container(self.id)["State"]
+        if not state["Running"]:
+            return int(state["ExitCode"])
+        self.kill()
+        return None
 
     def _oom_killed(self) -> bool:
         with engine_answers():
             return bool(self._client.api.inspect_container(self.id)["State"]["OOMKilled"])
 
 
-def remove(client: Client, container_id: str) -> None:
-    """Remove a container, running or not. Quiet: whoever closes the engine looks for what is left."""
+def remove(client: Client, container_id: str) -> bool:
+    """Remove a container, running or not; whether it is gone, by a look and not by the engine's word.
+
+    An engine gives up on one that takes long to end, and answers before it has.
+    """
+    for _ in range(REMOVALS):
+        try:
+            with engine_answers():
+                client.api.remove_container(container_id, force=True)
+        except LostError as lost:
+            return str(lost) == "container_lost"
+        except APIError:
+            pass  # it is asked again
+        if is_gone(client, container_id):
+            return True
+        time.sleep(AFTERMATH_S)
+    return False
+
+
+def is_gone(client: Client, container_id: str) -> bool:
+    """Whether the engine knows no such container; false where it doesn't say."""
     try:
         with engine_answers():
-            client.api.remove_container(container_id, force=True)
-    except (LostError, NotFound, APIError):
-        return
+            client.api.inspect_container(container_id)
+    except LostError as lost:
+        return str(lost) == "container_lost"
+    except APIError:
+        return False
+    return False

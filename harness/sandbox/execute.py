@@ -18,8 +18,7 @@ from docker.errors import APIError
 
 from harness.errors import SandboxError
 from harness.records.sandbox import Execution, LimitsInForce, SandboxContract, Task
-from harness.sandbox import bundle
-from harness.sandbox.client import Client, LostError
+from harness.sandbox.client import Client, LostError, engine_answers
 from harness.sandbox.container import Container, Order, remove
 from harness.sandbox.contract import LABEL
 from harness.sandbox.opening import Opened, find_image, lost_error, probe
@@ -28,6 +27,7 @@ from harness.sandbox.verdict import Ending
 
 Key = TypeVar("Key")
 WORKERS = min(2 * (os.cpu_count() or 1), 8)  # containers at a time; an engine's own work keeps the CPUs busy
+CLOSE_S = 120.0  # how long containers may take to be removed at the end
 
 
 def open_engine(contract: SandboxContract, *, image: str | None, workers: int = WORKERS) -> "Engine":
@@ -62,6 +62,7 @@ class Engine:
         self.registered = opened.registered
         self.limits: LimitsInForce = opened.limits
         self.harness_sha256 = opened.harness_sha256
+        self._program = opened.program
         self._client = client
         self._order = Order(image_id=opened.image_id, contract=contract, owner=secrets.token_hex(8))
         self._workers = workers
@@ -69,7 +70,7 @@ class Engine:
         self._running: set[Container] = set()
         self._lock = threading.Lock()
         self._lost: SandboxError | None = None
-        self._closed = False
+        self._closed = self._abandoning = False
 
     @property
     def label(self) -> str:
@@ -97,31 +98,34 @@ class Engine:
         An engine that goes away gives `infrastructure` for what was in it, then a SandboxError for what follows.
         """
         window: deque[tuple[Key, Future[Execution]]] = deque()
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="sandbox") as pool:
-            try:
-                for key, program, task in jobs:
-                    if self._lost is not None:
-                        break
-                    window.append((key, pool.submit(self.execute, program, task)))
-                    if len(window) > 2 * self._workers:
-                        yield _first(window)
-                while window:
-                    yield _first(window)
-            finally:
-                self._abandon(window)
+        try:
+            with ThreadPoolExecutor(self._workers, thread_name_prefix="sandbox") as pool:
+                yield from self._through(pool, window, jobs)
+        finally:
+            self._abandoning = False  # the pool is empty: nobody is left who was to stop
         self._require()
 
     def close(self) -> None:
-        """Remove every container of this engine object. Quiet where the engine is gone."""
-        self._closed = True
+        """Remove every container of this engine object. Quiet where the engine is gone.
+
+        Raises SandboxError for one that the engine doesn't end.
+        """
+        with self._lock:
+            self._closed = True
         self._removals.shutdown(wait=True)
-        try:
-            left = self._client.api.containers(all=True, quiet=True, filters={"label": self.label})
-        except Exception:  # noqa: BLE001 - the engine is gone, in whichever way: nothing can be removed
-            left = []
-        for one in left:
-            remove(self._client, one["Id"])
+        until = time.monotonic() + CLOSE_S
+        while (left := self._left()) and time.monotonic() < until:
+            gone = [remove(self._client, one) for one in left]
+            if not all(gone):
+                time.sleep(1)
         self._client.close()
+        if left:
+            raise SandboxError(
+                f"containers with the label {self.label}",
+                expected="all removed",
+                found=f"{len(left)} that the engine doesn't end: {', '.join(one[:12] for one in left)}",
+                todo="Remove them by hand: docker rm --force.",
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -131,15 +135,33 @@ class Engine:
     ) -> None:
         self.close()
 
+    def _through(
+        self,
+        pool: ThreadPoolExecutor,
+        window: "deque[tuple[Key, Future[Execution]]]",
+        jobs: Iterable[tuple[Key, str, Task]],
+    ) -> Iterator[tuple[Key, Execution]]:
+        """All jobs until the engine is lost, a few ahead of whoever takes the results."""
+        try:
+            for key, program, task in jobs:
+                if self._lost is not None:
+                    break
+                window.append((key, pool.submit(self.execute, program, task)))
+                if len(window) > 2 * self._workers:
+                    yield _first(window)
+            while window:
+                yield _first(window)
+        finally:
+            self._abandon(window)
+
     def _run(self, data: bytes) -> tuple[Ending, LimitsInForce, str]:
         """One container from creation to removal: how it ended, the limits it ran under, and its ID (none: empty)."""
         limits, container = self.limits, None
         try:
             container = Container.create(self._client, self._order)
             limits = container.limits
-            with self._lock:
-                self._running.add(container)
-            container.start(bundle.program("main"))
+            self._add(container)
+            container.start(self._program)
             return container.converse(data, self.contract.wall_timeout_ms / 1000), limits, container.id
         except LostError as lost:
             return _lost(str(lost)), limits, container.id if container else ""
@@ -149,11 +171,29 @@ class Engine:
             if container is not None:
                 self._done(container)
 
+    def _add(self, container: Container) -> None:
+        """Count it among the running. LostError once there is nobody to wait for it: it isn't started any more."""
+        with self._lock:
+            if self._closed or self._abandoning:
+                raise LostError("abandoned")
+            self._running.add(container)
+
     def _done(self, container: Container) -> None:
         with self._lock:
             self._running.discard(container)
         container.hang_up()
-        self._removals.submit(remove, self._client, container.id)
+        try:
+            self._removals.submit(remove, self._client, container.id)
+        except RuntimeError:  # closed meanwhile
+            remove(self._client, container.id)
+
+    def _left(self) -> list[str]:
+        try:
+            with engine_answers():
+                found = self._client.api.containers(all=True, quiet=True, filters={"label": self.label})
+        except (LostError, APIError):  # the engine is gone, in whichever way: nothing can be removed
+            return []
+        return [one["Id"] for one in found]
 
     def _abandon(self, window: "deque[tuple[Key, Future[Execution]]]") -> None:
         """What nobody waits for any more: jobs not begun are dropped, running containers ended."""
@@ -161,7 +201,8 @@ class Engine:
             return
         for _, future in window:
             future.cancel()
-        with self._lock:
+        with self._lock:  # whoever has created and isn't in the set yet looks at the flag before starting
+            self._abandoning = True
             running = tuple(self._running)
         for container in running:
             remove(self._client, container.id)

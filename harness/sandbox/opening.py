@@ -3,6 +3,7 @@
 Nothing is ever pulled. The probe is a container like every other; the checker in it describes itself and ends.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -16,18 +17,19 @@ from harness.sandbox.client import Client, LostError, engine_answers, first_line
 from harness.sandbox.container import Container, Order, remove
 
 PROBE_S = 60.0
-FIT = "fit "
+HEARD = re.compile(r"fit (?P<python>\S+ \S+)\n(?P<program>(?:[0-9a-f]{2})+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A proved image: what an engine object is made of."""
+    """A proved image: what an engine object is made of. `program`: the checker as the image's Python compiled it."""
 
     image_id: str
     registered: bool
     python: str
     limits: LimitsInForce
     harness_sha256: str
+    program: bytes
 
 
 def find_image(client: Client, contract: SandboxContract, image: str | None) -> tuple[str, bool]:
@@ -42,19 +44,21 @@ def find_image(client: Client, contract: SandboxContract, image: str | None) -> 
     return found["Id"], isinstance(policy, RecordedImage) or _is_registered(policy, found["RepoDigests"] or [])
 
 
-def probe(client: Client, contract: SandboxContract, found: tuple[str, bool]) -> Opened:
-    """Run the checker's modules in a container under the contract; they say which Python runs them."""
-    image_id, registered = found
+def probe(client: Client, contract: SandboxContract, image: tuple[str, bool]) -> Opened:
+    """Run the checker's modules in a container under the contract: they say which Python runs and compiles them."""
+    image_id, registered = image
     order = Order(image_id=image_id, contract=contract, owner="probe")
     said, limits = _say(client, order)
-    if not said.startswith(FIT):
-        _unfit(image_id, said or "a container that said nothing")
+    found = HEARD.fullmatch(said)
+    if found is None:
+        _unfit(image_id, (said.splitlines() or ["a container that said nothing"])[0][:200])
     return Opened(
         image_id=image_id,
         registered=registered,
-        python=said.removeprefix(FIT),
+        python=found["python"],
         limits=limits,
         harness_sha256=harness_sha256(),
+        program=bytes.fromhex(found["program"]),
     )
 
 
@@ -84,7 +88,14 @@ def _say(client: Client, order: Order) -> tuple[str, LimitsInForce]:
     finally:
         if container is not None:
             container.hang_up()
-            remove(client, container.id)
+            gone = remove(client, container.id)
+    if not gone:
+        raise SandboxError(
+            f"probe container {container.id[:12]}",
+            expected="removed",
+            found="an engine that doesn't end it",
+            todo="Remove it by hand: docker rm --force.",
+        )
     return said.decode("ascii", "backslashreplace").strip(), container.limits
 
 

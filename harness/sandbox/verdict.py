@@ -12,7 +12,7 @@ from harness.canon import sha256_hex
 from harness.records.base import Record
 from harness.records.sandbox import Outcome
 
-LINES_LIMIT = 1 << 14  # bytes that a container may say; the checker says a few hundred
+LINES_LIMIT = 1 << 20  # bytes that a container may say; a probe says the most, the checker a few hundred
 READY, STARTED, UNFIT = b"ready", b"started", b"unfit "
 
 

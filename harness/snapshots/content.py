@@ -106,6 +106,11 @@ def origins_of(processes: Iterable[ProcessIdentity]) -> tuple[str, ...]:
     return tuple(sorted({sha256_hex(process.model_load_id.encode()) for process in processes}))
 
 
+def containers_of(executions: Iterable[Execution]) -> tuple[str, ...]:
+    """A SHA-256 for each container that gave a verdict, sorted: only copied executions share one."""
+    return tuple(sorted({sha256_hex(one.observation.container.encode()) for one in executions}))
+
+
 def _lines(value: Any, depth: int) -> str:
     pad, inner = " " * depth, " " * (depth + 1)
     if isinstance(value, dict) and value:

@@ -19,7 +19,8 @@ from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import Audit, SnapshotIndex
 from harness.records.base import decode_json
 from harness.records.protocol import CompletionProtocol
-from harness.snapshots.content import origins_of, snapshot_bytes, unit_snapshot, verdict_snapshot
+from harness.snapshots.acceptance import require_acceptable
+from harness.snapshots.content import containers_of, origins_of, snapshot_bytes, unit_snapshot, verdict_snapshot
 
 FROZEN_TIER = "formal"
 JUDGEMENTS = "judgements"
@@ -121,13 +122,10 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
     """Freeze a judged formal run: its audit passed, its files are the audited ones, and it isn't a port."""
     folder = RunFolder(run_folder)
     audit = read_audit(folder)
-    _require_acceptable(folder, audit)
     loaded = load_protocol(audit.protocol, tree)
     evidence = RunEvidence(loaded, folder)
-    if audit.protocol_digest != loaded.digest:
-        raise SnapshotError(
-            str(run_folder), expected=f"protocol {loaded.digest}", found=audit.protocol_digest, todo=TODO
-        )
+    altered = [f"{name} altered after its audit" for name in altered_files(folder, audit)]
+    require_acceptable(loaded, evidence, audit, unaltered=[*altered, *links(folder)])
     if is_frozen(audit.protocol, tree):
         raise SnapshotError(
             str(frozen_folder(audit.protocol, tree)),
@@ -136,6 +134,8 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
             todo=TODO,
         )
     contents = _contents(evidence)
+    if sorted(contents) != frozen_names(loaded):
+        raise SnapshotError(str(run_folder), expected=str(frozen_names(loaded)), found=str(sorted(contents)), todo=TODO)
     index = SnapshotIndex(
         schema=1,
         protocol=audit.protocol,
@@ -144,7 +144,7 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
         run_sha256=evidence.run_sha256,
         environment_sha256=evidence.run.environment_sha256,
         audit_sha256=file_sha256(folder.file("audit.json"), what="audit record"),
-        origins=origins_of(evidence.processes),
+        origins=(*origins_of(evidence.processes), *containers_of(read_executions(folder).values())),
         units={name: sha256_hex(content) for name, content in contents.items()},
     )
     target = frozen_folder(audit.protocol, tree)
@@ -190,8 +190,9 @@ def run_files(folder: RunFolder) -> dict[str, str]:
 
 
 def links(folder: RunFolder) -> tuple[str, ...]:
-    """Symbolic links in a run folder, each as a problem: what they point to is no part of the run."""
-    return tuple(
+    """Symbolic links in a run folder, or the folder being one, each as a problem: what they point to isn't its own."""
+    own = (f"{folder.path}: expected a folder, found a symbolic link",) if folder.path.is_symlink() else ()
+    return own + tuple(
         f"{folder.path.name}/{path.relative_to(folder.path)}: expected the run's own file, found a symbolic link"
         for path in sorted(folder.path.rglob("*"))
         if path.is_symlink()
@@ -210,22 +211,3 @@ def judgement_digests(folder: RunFolder) -> set[str]:
     """SHA-256 of the run's audit record and of every earlier one, which later sessions kept under judgements/."""
     paths = [folder.file("audit.json"), *folder.path.glob(f"{JUDGEMENTS}/*/audit.json")]
     return {file_sha256(path, what="audit record") for path in paths if path.is_file()}
-
-
-def _require_acceptable(folder: RunFolder, audit: Audit) -> None:
-    found = []
-    if audit.tier != FROZEN_TIER:
-        found.append(f"a {audit.tier} run")
-    if audit.port:
-        found.append("a port")
-    if not audit.passed:
-        found.append("a run whose gates didn't all pass")
-    found += [f"{name} altered after its audit" for name in altered_files(folder, audit)]
-    found += links(folder)
-    if found:
-        raise SnapshotError(
-            str(folder.path),
-            expected="a passed, unaltered formal run",
-            found=", ".join(found),
-            todo="Only a passed formal run of the registered protocol can be frozen.",
-        )

@@ -349,3 +349,17 @@ def test_interrupted(ended_by, write, task):
         time.sleep(0.5)
     engine.close()
     assert left == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_nothing_interrupts_the_removal(number, fake, invoke, write, task, monkeypatch):
+    """A signal while containers are removed is ignored; afterwards its handler is what it was."""
+    before = signal.getsignal(number)
+
+    def leave(self, *_):
+        os.kill(os.getpid(), number)
+        self.closed = True
+
+    monkeypatch.setattr(type(fake), "__exit__", leave)
+    result = invoke("code", write({"id": "a", "text": "```python\ndef f():\n    pass  # passed\n```", **task}))
+    assert (result.code, fake.closed, signal.getsignal(number)) == (0, True, before)

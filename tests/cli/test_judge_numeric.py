@@ -278,3 +278,14 @@ def test_help(verb, invoke):
     text = " ".join(invoke(verb, "--help").out.split())
     for word in ("Lines have id,", "standard input", "nothing could be judged", "stderr", "-v1"):
         assert word in text
+
+
+def test_a_full_disk_is_one_line(write):
+    """No traceback, exit 2, and nothing more from Python's own end."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "numeric", str(write(GOOD, GOOD))], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("standard output: expected room for every line, found No space left on device")

@@ -187,7 +187,13 @@ VERDICTS = (
         )
         for code in (1, 137, None)
     ),
-    Fault("sandbox_verdicts", "a nonce without a pass", in_verdict(**FAILED), CELL, ("nonce", "found True")),
+    Fault(
+        "sandbox_verdicts",
+        "a nonce without a pass",
+        in_verdict(**(FAILED | {"exit_code": 0})),
+        CELL,
+        ("nonce", "found True"),
+    ),
     Fault(
         "sandbox_verdicts",
         "one container twice",
@@ -290,7 +296,7 @@ FROZEN = (
             ("another program", frozen(in_verdict(candidate_sha256="0" * 64)), ('"candidate_sha256": "0000',)),
             ("a verdict less", frozen(lambda case: (case.run / key_of(case)).unlink()), ("s0_x snapshot: expected",)),
             ("a frozen verdict", frozen(frozen_verdict), ('"outcome": "timeout"',)),
-            ("the run's own", frozen(lambda case: None, own=True), ("this run's own: nothing to compare",)),
+            ("the run's own", frozen(lambda case: None, own=True), ("the frozen run's own: nothing to compare",)),
         )
     ),
     Fault(

@@ -20,7 +20,12 @@ def record_types() -> tuple[type[Record], ...]:
     for module in pkgutil.iter_modules(harness.records.__path__):
         loaded = importlib.import_module(f"harness.records.{module.name}")
         found |= {one for one in vars(loaded).values() if isinstance(one, type) and issubclass(one, Record)}
-    return tuple(sorted(found - {Record}, key=lambda one: one.__qualname__))
+    return tuple(sorted(found - {Record}, key=name_of))
+
+
+def name_of(kind: type[Record]) -> str:
+    """Module and class: two modules may each have a record of one name."""
+    return f"{kind.__module__.rpartition('.')[2]}.{kind.__qualname__}"
 
 
 def example(kind: types.Type) -> Any:  # noqa: C901, PLR0911 - a line a kind of type
@@ -118,7 +123,7 @@ class Example:
         return [msgspec.convert(one, self.kind, strict=True) for one in changed]
 
 
-EXAMPLES = {one.__qualname__: Example(one) for one in record_types()}
+EXAMPLES = {name_of(one): Example(one) for one in record_types()}
 FIELDS = [(name, field.name) for name, one in EXAMPLES.items() for field in one.info.fields]
 
 

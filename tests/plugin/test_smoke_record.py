@@ -35,7 +35,7 @@ def find(run: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     monkeypatch.setattr(smoke, "_run_smoke", ask)
     loaded = load_protocol(MINI, tree)
     formal = RunFolder(run.with_name("formal-new"))
-    call = SmokeCall(make_request(loaded, "formal", "formal-new", NOTHING, tree), tree, None, None)
+    call = SmokeCall(make_request(loaded, "formal", "formal-new", NOTHING, tree), tree, None, None, "none")
     return passed_smoke(loaded, formal, call)[1]
 
 
@@ -87,7 +87,7 @@ def test_a_failed_smoke_session_stops_the_formal_one(fresh_run: Path, monkeypatc
     (tree.gates / "conftest.py").write_text("raise SystemExit('broken')\n")
     smoke_of(fresh_run).rename(tree.root / "elsewhere")
     loaded = load_protocol(MINI, tree)
-    call = SmokeCall(make_request(loaded, "formal", "formal-new", NOTHING, tree), tree, None, None)
+    call = SmokeCall(make_request(loaded, "formal", "formal-new", NOTHING, tree), tree, None, None, "none")
     with pytest.raises(SessionError, match=r"expected all smoke gates passed, found exit code .*broken.*session\.log"):
         passed_smoke(loaded, RunFolder(fresh_run.with_name("formal-new")), call)
     assert not (fresh_run.with_name("formal-new") / "smoke.json").exists()

@@ -148,7 +148,7 @@ def judged_here():
         data = codec.encode(fields, limit=1 << 31)
         done = subprocess.run(
             [sys.executable, *COMMAND[1:]],
-            input=prefixed(program("main").encode()) + prefixed(data),
+            input=prefixed(program("main")) + prefixed(data),
             stdout=subprocess.PIPE,
             env={"PYTHONHASHSEED": "0"},
             check=False,

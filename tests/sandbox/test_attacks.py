@@ -51,6 +51,15 @@ def hunt(pid):
     return found
 """
 
+SPIN = """
+import os
+try:
+    while True:
+        if os.fork() == 0:
+            while True: pass
+except OSError:
+    pass
+"""
 # name: (candidate, allowed outcomes)
 JUDGED = ("assertion_failed",)
 BROKE = ("runtime_error",)
@@ -100,7 +109,8 @@ ATTACKS = {
         BROKE,
     ),
     "a metaclass with another line": (
-        "class M(type):\n    __mro__ = (list, object)\nclass E(metaclass=M):\n    pass\ndef triple(n):\n    return E()\n",
+        "class M(type):\n    __mro__ = (list, object)\nclass E(metaclass=M):\n    pass\n"
+        "def triple(n):\n    return E()\n",
         BROKE,
     ),
     "patches the builtins": (
@@ -113,8 +123,8 @@ ATTACKS = {
         BROKE,
     ),
     "walks objects for the check": (
-        "import gc\nfor o in gc.get_objects():\n    if isinstance(o, dict) and 'check' in o: o['check'] = lambda c: None\n"
-        + WRONG,
+        "import gc\nfor o in gc.get_objects():\n"
+        "    if isinstance(o, dict) and 'check' in o: o['check'] = lambda c: None\n" + WRONG,
         JUDGED,
     ),
     "walks frames for the checker": (
@@ -244,6 +254,17 @@ ATTACKS = {
         "def triple(n):\n    try: os.kill(-1, signal.SIGKILL)\n    except OSError: pass\n    return None\n",
         JUDGED,
     ),
+    "leaves the checker no turn": (
+        SPIN + "for push in (lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)),\n"
+        "             lambda: os.setpriority(os.PRIO_PROCESS, 1, 19)):\n"
+        "    try: push()\n    except OSError: pass\n" + WRONG,
+        ("assertion_failed", "runtime_error", "timeout"),
+    ),
+    "leaves the checker no turn in a call": (
+        SPIN + "def triple(n):\n    try: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0))\n"
+        "    except OSError: pass\n    while True: pass\n",
+        ("timeout",),
+    ),
     # resources
     "all descriptors": ("import os\nfds = []\nwhile True: fds.append(os.open('/dev/null', 0))\n" + WRONG, BROKE),
     "all processes": (
@@ -286,7 +307,9 @@ HONEST = {
         "from concurrent.futures import ThreadPoolExecutor\ndef triple(n):\n"
         "    return list(ThreadPoolExecutor(3).map(lambda _: n, range(3)))\n"
     ),
-    "a file in tmp": "def triple(n):\n    open('/tmp/n', 'w').write(str(n))\n    return [int(open('/tmp/n').read())] * 3\n",
+    "a file in tmp": (
+        "def triple(n):\n    open('/tmp/n', 'w').write(str(n))\n    return [int(open('/tmp/n').read())] * 3\n"
+    ),
     "standard modules": (
         "import typing, math, hashlib, itertools, collections, functools, re, string, heapq, decimal, datetime, json\n"
         "import fractions, statistics, random, copy, bisect, operator, unittest, ctypes\n"

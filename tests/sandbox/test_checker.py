@@ -8,6 +8,12 @@ RIGHT = "def triple(n):\n    return [n] * 3\n"
 RAISES = (
     "def check(candidate):\n    try:\n        candidate(2)\n    except ValueError:\n        return\n    assert False\n"
 )
+AS_ASKED = "def check(candidate):\n    assert candidate(2) == [2, 2, 2]\n"
+# Takes the checker's own allowance of open files: its parent is the checker, in a container and here.
+NO_DESCRIPTORS_ABOVE = (
+    "import os, resource\n"
+    "try:\n    resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (0, 0))\nexcept OSError:\n    pass\n"
+) + RIGHT
 
 
 @pytest.mark.parametrize(
@@ -136,6 +142,66 @@ def test_a_nul_byte(judged_here, task_of):
         pytest.param("def check(c): pass\n1 / 0\n", RIGHT, "infrastructure", "bad_task_test", id="raises by itself"),
         pytest.param(
             "def check(candidate):\n    candidate(print)\n", RIGHT, "infrastructure", "bad_task_argument", id="argument"
+        ),
+        pytest.param(
+            "def check(candidate):\n    candidate(2)\n    candidate(print)\n",
+            RIGHT,
+            "runtime_error",
+            "argument_not_plain",
+            id="an argument after an answer",
+        ),
+        pytest.param(
+            "def check(candidate):\n    for one in map(candidate, (2, 3)):\n        assert one == [2, 2, 2]\n",
+            "def triple(n):\n    raise StopIteration\n",
+            "runtime_error",
+            "StopIteration",
+            id="a loop is never ended",
+        ),
+        pytest.param(
+            "def check(candidate):\n    for one in map(candidate, (2, 3)):\n        assert one == [2, 2, 2]\n",
+            "class Mine(StopAsyncIteration): pass\ndef triple(n):\n    raise Mine\n",
+            "runtime_error",
+            "StopAsyncIteration",
+            id="nor an asynchronous one",
+        ),
+        pytest.param(
+            "raise OSError\n" + AS_ASKED,
+            "while True: pass\n",
+            "infrastructure",
+            "bad_task_test",
+            id="the test is run before the program",
+        ),
+        pytest.param(
+            "import colorsys\n" + AS_ASKED,
+            NO_DESCRIPTORS_ABOVE,
+            "passed",
+            "",
+            id="no failure of the candidate's choice",
+        ),
+        pytest.param(
+            "first = triple(2)\nraise OSError\n" + AS_ASKED,
+            RIGHT,
+            "runtime_error",
+            "test_OSError",
+            id="a test that fails after a call",
+        ),
+        pytest.param(
+            "x = triple(2)\nif x == 1:\n    check = print\n",
+            RIGHT,
+            "runtime_error",
+            "test_no_check",
+            id="no check then",
+        ),
+        pytest.param("assert triple(2) == [2, 2, 2]\n" + AS_ASKED, RIGHT, "passed", "", id="a call outside check"),
+        pytest.param(
+            "assert triple(2) == 1\n" + AS_ASKED, RIGHT, "assertion_failed", "AssertionError", id="an assertion outside"
+        ),
+        pytest.param(
+            "import random\nassert random.random() == 0.8444218515250481\n" + AS_ASKED,
+            RIGHT,
+            "passed",
+            "",
+            id="a seeded test",
         ),
     ],
 )

@@ -250,6 +250,7 @@ def test_a_generator_left_alone_leaves_nothing(engine, api, task_of):
     engine._removals.submit(lambda: None).result()
     assert time.monotonic() - begun < 30
     assert api.containers(all=True, filters={"label": engine.label}) == []
+    assert engine.execute(RIGHT, task_of()).evidence.outcome == "passed"  # and it serves whoever comes next
 
 
 PROGRAM = """

@@ -80,6 +80,31 @@ LIMITS = {
         "'/sys/fs/cgroup') if attempt(lambda: open(d + '/x', 'w')) == 'done']",
         [[]],
     ),
+    "checker's turns": (
+        "[attempt(work) for os in [__import__('os')] for work in (lambda: os.setpriority(os.PRIO_PROCESS, 1, 19), "
+        "lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)), "
+        "lambda: os.sched_setparam(1, os.sched_param(0)), lambda: os.sched_setaffinity(1, {0}))]",
+        [["PermissionError"] * 4],
+    ),
+    "checker's limits": (
+        "attempt(lambda: __import__('resource').prlimit(1, __import__('resource').RLIMIT_NOFILE, (64, 64)))",
+        ["PermissionError"],
+    ),
+    "no socket to a virtual machine's host": (
+        "attempt(lambda: __import__('socket').socket(40, __import__('socket').SOCK_STREAM))",
+        ["PermissionError"],
+    ),
+    "no ring": (
+        "(lambda c: (c.CDLL(None, use_errno=True).syscall(425, 1, 0), c.get_errno()))(__import__('ctypes'))",
+        [(-1, 1)],
+    ),
+    "itself it may restrain": (
+        "[attempt(work) for os in [__import__('os')] for r in [__import__('resource')] for work in ("
+        "lambda: os.nice(1), lambda: os.setpriority(os.PRIO_PROCESS, 0, 5), "
+        "lambda: r.setrlimit(r.RLIMIT_NOFILE, (64, 64)), lambda: r.prlimit(0, r.RLIMIT_NOFILE, (32, 32)), "
+        "lambda: __import__('socket').socketpair(), lambda: __import__('socket').socket())]",
+        [["done"] * 6],
+    ),
     "its own session": ("__import__('os').getsid(0) == __import__('os').getpid() != 1", [True]),
 }
 

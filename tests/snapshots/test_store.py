@@ -8,7 +8,7 @@ import pytest
 from harness.canon import sha256_hex
 from harness.errors import HarnessError, SnapshotError, StorageError
 from harness.journal.folder import RunFolder
-from harness.snapshots.store import accept, frozen_folder, is_frozen, read_audit, read_frozen
+from harness.snapshots.store import accept, frozen_folder, is_frozen, read_audit, read_frozen, run_files
 
 
 def sign(run, **changes):
@@ -49,12 +49,18 @@ def test_what_is_frozen_is_not_frozen_again(run, tree, frozen):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tier": "smoke"}, "found a smoke run"),
-        ({"port": True}, "found a port"),
-        ({"passed": False}, "found a run whose gates didn't all pass"),
-        ({"tier": "replay", "port": True}, "found a replay run, a port"),
+        ({"tier": "smoke"}, "found tier: smoke"),
+        ({"port": True}, "found a port: True"),
+        ({"passed": False}, "found passed: False"),
+        ({"tier": "replay", "port": True}, "found tier: replay; a port: True"),
+        ({"gates": []}, "found gates registered: {}; rows passed: {}"),
+        ({"books": ["one"]}, "found open books"),
+        ({"errors": 1}, "found errors: 1"),
+        ({"collected": 0}, "found cases reported"),
+        ({"run_sha256": "0" * 64}, "found run of the audit record: 0000"),
+        ({"run_id": "other"}, "found run ID of the audit record: other"),
     ],
-    ids=["smoke", "port", "failed", "both"],
+    ids=["smoke", "port", "failed", "both", "gates", "books", "errors", "cases", "run", "run-id"],
 )
 def test_another_run_cannot_be_frozen(run, tree, loaded, changes, message):
     """Only a passed formal run of the registered protocol."""
@@ -67,7 +73,7 @@ def test_another_run_cannot_be_frozen(run, tree, loaded, changes, message):
 def test_a_run_of_another_revision_cannot_be_frozen(run, tree):
     """The audit's protocol digest must be this tree's."""
     sign(run, protocol_digest="0" * 64)
-    with pytest.raises(SnapshotError, match=r"expected protocol [0-9a-f]{64}, found 0000"):
+    with pytest.raises(SnapshotError, match=r"found protocol digest: 0000"):
         accept(run, tree)
 
 
@@ -78,7 +84,7 @@ def test_a_run_altered_after_its_audit_cannot_be_frozen(run, tree, loaded, name)
     """Every audited file, by name, also the parts made apart."""
     with (run / name).open("ab") as stream:
         stream.write(b" ")
-    with pytest.raises(SnapshotError, match=f"found {name} altered after its audit"):
+    with pytest.raises(SnapshotError, match=f"{name} altered after its audit"):
         accept(run, tree)
     assert not is_frozen(loaded.protocol.id, tree)
 
@@ -159,4 +165,15 @@ def test_a_protocol_without_a_folder_is_unfrozen(tree, loaded):
     frozen_folder(loaded.protocol.id, tree).mkdir(parents=True)
     assert not is_frozen(loaded.protocol.id, tree)
     shutil.rmtree(tree.snapshots)
+    assert not is_frozen(loaded.protocol.id, tree)
+
+
+@pytest.mark.parametrize("name", ["ledger.json", "statistics.json"])
+def test_a_run_whose_records_do_not_follow_from_its_journals_cannot_be_frozen(run, tree, loaded, name):
+    """Acceptance makes the records again: an audit record that lists an edited ledger doesn't make it true."""
+    content = (run / name).read_bytes().replace(b'"port":false', b'"port":true', 1)
+    (run / name).write_bytes(content)
+    sign(run, files=run_files(RunFolder(run)))
+    with pytest.raises(SnapshotError, match=f"found {name}: [0-9a-f]{{64}}"):
+        accept(run, tree)
     assert not is_frozen(loaded.protocol.id, tree)

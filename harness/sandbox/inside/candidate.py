@@ -14,7 +14,7 @@ import resource
 import sys
 import types
 
-from harness.sandbox.inside import codec
+from harness.sandbox.inside import codec, restraint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ def live(calls: int, replies: int, output: int) -> NoReturn:
 
 
 def _settle(calls: int, replies: int, output: int) -> None:
-    """Leave the checker's session and keep five descriptors: /dev/null, output twice, calls, replies."""
+    """Leave the checker's session and keep five descriptors: /dev/null, output twice, calls, replies.
+
+    Takes on the restraint before anything of a candidate is there.
+    """
     os.setsid()
     nothing = os.open("/dev/null", os.O_RDONLY)
     # All sources lie above the five places: a place is never overwritten before it was read.
@@ -48,6 +51,7 @@ def _settle(calls: int, replies: int, output: int) -> None:
         if int(name) > REPLIES:
             _close(int(name))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    restraint.restrain()
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write("1000")  # memory runs out here, not in the checker

@@ -1,9 +1,11 @@
 """The container's first process: judges one candidate against one task's tests and says so in one line.
 
 Order is its safety. It forks the candidate's process before it has read anything; makes itself unreadable to its own
-user; and only then reads nonce, program, prompt and tests. What comes from the candidate is plain values (see codec);
-what leaves the container is three lines: `ready`, `started`, and a JSON object of fixed words, a nonce and numbers.
-No text of a test, message or traceback is in it. PID 1 can't be killed from inside its own PID namespace.
+user; and only then reads nonce, program, prompt and tests. It runs prompt and test before it hands the program over:
+what is the task's own fault has shown by then, and later only a first question that can't be put is. What comes from
+the candidate is plain values (see codec); what leaves the container is three lines: `ready`, `started`, and a JSON
+object of fixed words, a nonce and numbers. No text of a test, message or traceback is in it. PID 1 can't be killed from
+inside its own PID namespace.
 """
 
 # ruff: noqa: BLE001, S102, S112, PTH123, PLC0415 - it runs code that may raise anything, and every start pays for imports
@@ -17,7 +19,7 @@ import resource
 import sys
 import time
 
-from harness.sandbox.inside import candidate, channel, codec
+from harness.sandbox.inside import candidate, channel, codec, door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,72 +31,42 @@ PASSED, NOT_PASSED, UNFIT = 0, 1, 2  # exit codes
 BUILTIN = {one.__name__: one for one in candidate.EXCEPTIONS}
 OOM_COUNTS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")  # v1, v2
 UNSENDABLE = ("too_large", "too_deep", "not_plain")
+ENDS_A_LOOP = (StopIteration, StopAsyncIteration)  # raised into a test, they would end its loop without a word
 
 
-def main() -> NoReturn:
+def main(_modules: object) -> NoReturn:
     """Fork, hide, read, judge. Ends the process."""
     os.chdir("/")
     sys.path[:] = [path for path in sys.path if path]  # nothing is ever imported from a place that can be written
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # all inside alike: nobody can be pushed back further
     calls, replies, output = os.pipe(), os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         candidate.live(calls[0], replies[1], output[1])
     for fd in (calls[0], replies[1], output[1]):
         os.close(fd)
-    say = _own_output()
-    unfit = hide()
+    say = door.own_output()
+    unfit = door.hide()
     os.write(say, f"unfit {unfit}\n".encode("ascii") if unfit else b"ready\n")
-    payload = b"" if unfit else _read_payload()
+    payload = b"" if unfit else door.read_payload()
     os.dup2(1, 0)
     if not payload:
         os._exit(UNFIT)
     Checker(codec.decode(payload), channel.Channel(pid, calls[1], replies[0], output[0]), say).run()
 
 
-def describe() -> None:
-    """The probe: hide as the checker does, and say which Python this is."""
-    unfit = hide()
+def describe(modules: tuple[tuple[str, str], ...]) -> None:
+    """The probe: hide as the checker does, say which Python this is, and give the judging program as its code."""
+    import binascii
+    import marshal
+
+    unfit = door.hide()
     version = ".".join(str(part) for part in sys.version_info[:3])
     name = {"cpython": "CPython", "pypy": "PyPy"}.get(sys.implementation.name, sys.implementation.name)
-    sys.stdout.write(f"unfit {unfit}" if unfit else f"fit {name} {version}")
-
-
-def hide() -> str:
-    """Make this process's memory, descriptors and environment unreadable to its own user; else say why not."""
-    try:
-        import ctypes
-    except ImportError:
-        return "no_ctypes"
-    prctl = ctypes.CDLL(None).prctl
-    set_dumpable, get_dumpable = 4, 3
-    if prctl(set_dumpable, 0, 0, 0, 0) != 0 or prctl(get_dumpable, 0, 0, 0, 0) != 0:
-        return "dumpable"
-    return ""
-
-
-def _own_output() -> int:
-    """The container's standard output on a descriptor of its own; what a test prints goes nowhere."""
-    say = os.dup(1)
-    nothing = os.open("/dev/null", os.O_RDWR)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    return say
-
-
-def _read_payload() -> bytes:
-    """Length and bytes; empty where nobody is there any more."""
-    return _read_input(int.from_bytes(_read_input(8), "big"))
-
-
-def _read_input(size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        part = os.read(0, min(size - len(data), 1 << 20))
-        if not part:
-            return b""
-        data += part
-    return bytes(data)
+    sys.stdout.write(f"unfit {unfit}\n" if unfit else f"fit {name} {version}\n")
+    compiled = tuple((name, compile(source, name, "exec", dont_inherit=True)) for name, source in modules)
+    sys.stdout.write(binascii.hexlify(marshal.dumps(("main", compiled))).decode("ascii") + "\n")
 
 
 class Checker:
@@ -118,9 +90,8 @@ class Checker:
         _signal.signal(_signal.SIGALRM, self.on_alarm)
         self.arm()
         namespace, test = self.prepare()
-        self.load()
         namespace[self.payload["entry_point"]] = self.proxy()
-        self.judge(namespace, test)
+        self.judge(self.check_of(namespace, test), namespace)
         try:
             self.link.require_silence()
         except channel.BrokenError as broken:
@@ -177,20 +148,29 @@ class Checker:
         self.ask((program, self.payload["entry_point"]), ("syntax", "missing"), limit=1 << 31)
         self.stage = "call"
 
-    def judge(self, namespace: dict[str, Any], test: CodeType) -> None:
-        """Run the official check. Returns if everything in it held."""
+    def check_of(self, namespace: dict[str, Any], test: CodeType) -> Callable[..., Any]:
+        """Run the test's own statements. If they call the candidate, what fails from there on may be its doing."""
         random.seed(0)
         try:
             exec(test, namespace)
         except BaseException as error:  # by the test's code, or by a value of the candidate's
-            if not self.asked:
+            if not self.started_ns:
                 self.finish("infrastructure", "bad_task_test")
             self.finish(*self.meaning(error))
         check = namespace.get("check")
-        if not callable(check):
-            self.finish("infrastructure", "bad_task_no_check")
+        if callable(check):
+            return check  # type: ignore[no-any-return]
+        if self.started_ns:
+            self.finish("runtime_error", "test_no_check")
+        return self.finish("infrastructure", "bad_task_no_check")
+
+    def judge(self, check: Callable[..., Any], namespace: dict[str, Any]) -> None:
+        """Run the official check. Returns if everything in it held."""
+        entry_point = namespace[self.payload["entry_point"]]
+        if not self.started_ns:
+            self.load()
         try:
-            check(namespace[self.payload["entry_point"]])
+            check(entry_point)
         except BaseException as error:  # the verdict is what it means
             self.finish(*self.meaning(error))
 
@@ -210,6 +190,8 @@ class Checker:
         """What the test calls as the candidate."""
 
         def call(*arguments: Any, **keywords: Any) -> Any:
+            if not self.started_ns:
+                self.load()
             self.asked += 1
             return self.ask((arguments, keywords), (), limit=codec.FRAME_LIMIT)
 
@@ -234,8 +216,8 @@ class Checker:
         return self.content_of(reply[0], reply[2], kinds)
 
     def fault_of_argument(self, word: str) -> tuple[str, str]:
-        """Whose fault an argument without a form is: a size or depth may be that of an earlier value's."""
-        if word == "not_plain" or self.asked <= 1:
+        """Whose fault an argument without a form is: only before the first answer was the test alone in making it."""
+        if self.asked == 1:
             return "infrastructure", "bad_task_argument"
         return "runtime_error", "argument_" + word
 
@@ -259,7 +241,7 @@ class Checker:
         kind = BUILTIN[name]
         if issubclass(kind, MemoryError):
             self.finish("out_of_memory", name)
-        if not issubclass(kind, Exception) or self.stage == "load":
+        if not issubclass(kind, Exception) or issubclass(kind, ENDS_A_LOOP) or self.stage == "load":
             self.finish("runtime_error", name)
         try:
             error = kind.__new__(kind)
@@ -274,8 +256,10 @@ class Checker:
         if outcome == "runtime_error" and _oom_kills():
             outcome, detail = "out_of_memory", "oom_kill"
         os.write(self.say, self.line(outcome, detail))
-        if self.link.status is None:
-            os.kill(self.link.pid, _signal.SIGKILL)  # with PID 1 all others end; a checker that isn't must see to it
+        if os.getpid() == 1:
+            os.kill(-1, _signal.SIGKILL)  # everything else here: whatever runs on would share the time to end in
+        elif self.link.status is None:
+            os.kill(self.link.pid, _signal.SIGKILL)
         os._exit(PASSED if outcome == "passed" else NOT_PASSED)
 
     def line(self, outcome: str, detail: str) -> bytes:

@@ -8,6 +8,7 @@ from harness.errors import HarnessError
 from harness.journal.folder import RunFolder
 from harness.snapshots.store import JUDGEMENTS, read_audit, run_files
 
+REMADE = ("junit.xml", "observations.json")  # each session's own
 TRIO = ("audit.json", "audit.json.sha256", "junit.xml")
 
 
@@ -24,8 +25,10 @@ def altered_since_judged(folder: RunFolder) -> tuple[str, ...]:
     expected: dict[str, str] = {}
     passed = False  # a run that passed is whole: nothing is added to it afterwards
     for audit in audits:
-        expected |= {name: sha for name, sha in audit.files.items() if name not in expected and not passed}
+        lasting = {name: sha for name, sha in audit.files.items() if name not in REMADE and name not in expected}
+        expected |= lasting if not passed else {}
         passed = passed or audit.passed
+    expected |= {name: sha for audit in audits[-1:] for name, sha in audit.files.items() if name in REMADE}
     here = run_files(folder)
     names = {name for name, sha in expected.items() if here.get(name) != sha} | (
         {*here} - {*expected} if passed else set()

@@ -334,7 +334,9 @@ def test_interrupted(ended_by, write, task):
     command = [sys.executable, "-m", "harness", "judge", "code", str(path)]
     engine = docker.from_env()
     before = {one.id for one in engine.containers.list(all=True, ignore_removed=True)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    # A job in a shell's background ignores SIGINT, and so would its children.
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **heard) as child:
         child.stdout.readline()
         child.send_signal(ended_by)
         said = child.stderr.read().decode()

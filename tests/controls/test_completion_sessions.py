@@ -116,7 +116,7 @@ def test_a_flipped_verdict_of_an_unfrozen_run_is_not_found_out(completion_case: 
 @pytest.mark.parametrize(
     ("damage", "gates", "words"),
     [
-        (stranger, REMADE | {"sandbox_verdicts"}, "s9_x.json: expected no execution"),  # it names another one's container
+        (stranger, REMADE | {"sandbox_verdicts"}, "s9_x.json: expected no execution"),
         (
             lambda case: case.edit("statistics.json", lambda one: one["groups"].pop()),
             {"assembled_run"},

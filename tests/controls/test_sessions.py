@@ -89,7 +89,7 @@ def test_outputs_that_changed_places(case: Case, judge: Judge) -> None:
         case.edit_cell("s0_x", lambda cell, at=at: cell.update(outputs[1 - at]), at=at)
     case.seal()
     assert judge().code == 1
-    assert set(failed_gates(case.run)) == APART
+    assert set(failed_gates(case.run)) == APART | {"smoke_passed"}
     said = [text for text in junit_messages(case.run).values() if "generated_ids from step 0" in text]
     assert {case.source(at) for at in (0, 1)} == {
         source for source in map(case.source, (0, 1)) if any(source in one for one in said)
@@ -151,14 +151,15 @@ def test_a_record_that_was_altered_alone(case: Case, name: str, gate: str) -> No
 
 @pytest.mark.parametrize("name", sorted(BOOKS))
 def test_a_book_that_was_altered_alone(case: Case, name: str) -> None:
-    """A ledger or statistics that don't follow fail what rests on them; prompts and parts are judged as before."""
+    """A ledger or statistics that don't follow are found, and the rows that weren't altered are judged as before."""
     change, words = ALTERED[name]
     case.edit(name, change)
-    for gate, rows in (("assembled_run", 1), ("observations", 16), ("paired_comparison", 20)):
-        red = case.red(gate, closing=True)
-        assert len(red) == rows
-        assert all(words in message for message in red.values()), red
-    assert {**case.red("prompt_hashes", closing=True), **case.red("independent_replay", closing=True)} == {}
+    red = case.red("assembled_run", closing=True)
+    assert len(red) == 1
+    assert all(words in message for message in red.values()), red
+    assert len(case.red("observations", closing=True)) <= 1  # a row that was altered, and no other
+    others = ("prompt_hashes", "independent_replay", "paired_comparison")
+    assert [case.red(gate, closing=True) for gate in others] == [{}, {}, {}]
 
 
 def test_a_session_over_a_record_that_was_altered_alone(case: Case, judge: Judge) -> None:
@@ -172,10 +173,10 @@ def test_a_session_over_a_record_that_was_altered_alone(case: Case, judge: Judge
 
 
 def test_a_session_over_statistics_that_were_altered_alone(case: Case, judge: Judge) -> None:
-    """Statistics that don't follow from the ledger fail what rests on them, and with it the session."""
+    """Statistics that don't follow from the ledger fail the session, by the gate that makes them again."""
     case.edit("statistics.json", ALTERED["statistics.json"][0])
     assert judge().code == 1
-    assert set(failed_gates(case.run)) == {"assembled_run", "observations", "paired_comparison"}
+    assert set(failed_gates(case.run)) == {"assembled_run"}
     assert all("statistics.json" in text for text in junit_messages(case.run).values())
 
 

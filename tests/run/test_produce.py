@@ -146,7 +146,7 @@ def test_a_resumed_run_makes_only_what_is_missing(engine, folder, keys):
     ("name", "change", "message"),
     [
         ("environment", {"threads": 99}, "threads=99, found threads="),
-        ("placement", {"parameter_bytes": {"cpu": 1}}, "parameter_bytes="),
+        ("placement", {"parameter_bytes": {"cpu": 1}}, "parameter_bytes"),
     ],
 )
 def test_a_run_is_not_resumed_in_another_world(engine, folder, keys, name, change, message):

@@ -278,6 +278,7 @@ def test_an_interrupt_leaves_no_container(engine, api, image, contract, number):
         stdout=subprocess.PIPE,
         text=True,
         stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 # ignored in background jobs
     )
     label = child.stdout.readline().strip()
     assert label.startswith(LABEL)

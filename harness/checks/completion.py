@@ -5,9 +5,9 @@ import msgspec
 from harness.compare import common_prefix
 from harness.evaluate.completion import completion_class, stop_state
 from harness.evidence import Differences, RunEvidence, cell_name, differs
+from harness.ledgers.completion import by_place_alone
 from harness.protocols.grids import RowKey
-from harness.records.completion import CompletionRow, NumericJudged, NumericWithoutGold, Terminal
-from harness.records.evaluation import NumericFound
+from harness.records.completion import CompletionRow, Terminal
 from harness.records.run import Baseline, BaselineCell, CompletionRun
 
 
@@ -59,7 +59,7 @@ def completion_state(evidence: RunEvidence, row: RowKey) -> Differences:
         eos=cell.eos,
         truncated=cell.truncated,
         terminal=isinstance(found.terminal, Terminal) and found.terminal.reached,
-        fallback_number=_by_place_alone(found),
+        fallback_number=by_place_alone(found.numeric),
     )
     pairs: tuple[tuple[str, object, object], ...] = (
         ("stop", state, found.stop),
@@ -83,11 +83,6 @@ def _is_another(baseline: Baseline, evidence: RunEvidence) -> bool:
 def _known_stop(found: CompletionRow) -> str:
     bad = found.stop == "other_stop" or found.completion == "OTHER_STOP"
     return "OTHER_STOP: investigate before anything is read off it" if bad else "natural_eos or budget_truncated"
-
-
-def _by_place_alone(row: CompletionRow) -> bool:
-    found = row.numeric.extraction if isinstance(row.numeric, NumericJudged | NumericWithoutGold) else None
-    return isinstance(found, NumericFound) and not found.marker
 
 
 def _is(one: CompletionRow, row: RowKey) -> bool:

@@ -13,10 +13,10 @@ from harness.evaluate.completion import completion_class, stop_state
 from harness.evaluate.numeric import NUMERIC_RULES, final_marker_r05, parse_gold, same_number
 from harness.evaluate.terminal import Kind, closed_python_fence, terminal_r05
 from harness.ledgers.executions import TODO as EVIDENCE
-from harness.ledgers.executions import CodeCell, code_cells, executed_grid, execution_key, extracted, task_of
+from harness.ledgers.executions import CodeCell, code_cells, execution_key, extracted, task_of
 from harness.ledgers.plan import units_in_order
 from harness.ledgers.text import observed_text
-from harness.protocols.grids import is_executed
+from harness.protocols.grids import executed_grid, is_executed
 from harness.records.completion import (
     BaselineCompared,
     CodeAccount,
@@ -153,7 +153,7 @@ def _row(at: Reading, cell: CellRecord, verdicts: Executions | None, baseline: B
             eos=cell.eos,
             truncated=cell.truncated,
             terminal=isinstance(terminal, Terminal) and terminal.reached,
-            fallback_number=_by_place_alone(numeric),
+            fallback_number=by_place_alone(numeric),
         ),
         terminal=terminal,
         numeric=numeric,
@@ -182,7 +182,8 @@ def _reached(kind: Kind, text: str, *, natural_eos: bool, marker: bool) -> bool:
     return terminal_r05(kind, text, natural_eos=natural_eos, marker=marker) == "reached"
 
 
-def _by_place_alone(numeric: NumericJudged | NumericWithoutGold | NotObserved) -> bool:
+def by_place_alone(numeric: NumericJudged | NumericWithoutGold | NotObserved) -> bool:
+    """Whether a number was found by its place in the text and by no marker: the fallback (R05 4.3)."""
     found = None if isinstance(numeric, NotObserved) else numeric.extraction
     return isinstance(found, NumericFound) and not found.marker
 

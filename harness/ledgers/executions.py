@@ -46,13 +46,6 @@ def code_cells(protocol: CompletionProtocol, run: CompletionRun) -> Iterator[Cod
                 )
 
 
-def executed_grid(protocol: CompletionProtocol, grid: str) -> bool:
-    """Whether the programs of a run over this grid are executed: a gate judges their verdicts."""
-    return any(
-        gate.rows == "executed_cells" and at.grid == grid for gate in protocol.gates for at in gate.tiers.values()
-    )
-
-
 def extracted(protocol: CompletionProtocol, run: CompletionRun, unit: UnitEvidence, cell: CellRecord) -> CodeExtraction:
     """What the registered rule takes from a cell's text (R05 6)."""
     task = task_of(run, unit.source_id)

@@ -18,6 +18,7 @@ from harness.journal.folder import RunFolder, journals
 from harness.places import Places, places
 from harness.plugin import options
 from harness.plugin.books import Books, Recorder
+from harness.protocols.grids import executed_grid
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.protocol import CompletionProtocol, Tier
 from harness.snapshots.store import is_frozen
@@ -143,7 +144,7 @@ class GateSession:
         """Whether this tier leaves the programs of a protocol that registers a sandbox unexecuted."""
         if self.tier is None or self.only_collects or not isinstance(loaded.protocol, CompletionProtocol):
             return False
-        return not any(gate.rows == "executed_cells" and self.tier in gate.tiers for gate in loaded.protocol.gates)
+        return not executed_grid(loaded.protocol, loaded.protocol.tier_grids[self.tier])
 
     def _run_line(self, loaded: LoadedProtocol) -> str:
         """Whether a run is made or one that is there is judged, and from how many units it goes on."""

@@ -111,5 +111,12 @@ def is_executed(domain: Domain) -> bool:
     return {"entry_point", "test"} <= set(domain.gold)
 
 
+def executed_grid(protocol: Protocol, grid: str) -> bool:
+    """Whether the programs of a run over this grid are executed: a gate judges their verdicts."""
+    return any(
+        gate.rows == "executed_cells" and at.grid == grid for gate in protocol.gates for at in gate.tiers.values()
+    )
+
+
 def _variants(protocol: AnyProtocol) -> tuple[Variant, ...]:
     return protocol.row_determinism.variants if isinstance(protocol, BehaviorProtocol) else ()

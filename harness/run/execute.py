@@ -14,7 +14,7 @@ from harness.errors import SandboxError
 from harness.gold import registered_tasks
 from harness.journal.folder import RunFolder, write_once, write_record
 from harness.ledgers.executions import SANDBOX, code_cells, read_executions
-from harness.protocols.grids import is_executed
+from harness.protocols.grids import executed_grid, is_executed
 from harness.protocols.load import LoadedProtocol
 from harness.records.evaluation import CodeFound
 from harness.records.protocol import CompletionProtocol
@@ -39,8 +39,8 @@ class ExecutionCall:
 
 
 def executes(loaded: LoadedProtocol, request: Request) -> bool:
-    """Whether a run of this tier executes programs: its gates judge verdicts, and one of its domains has programs."""
-    judged = any(gate.rows == "executed_cells" and request.tier in gate.tiers for gate in loaded.protocol.gates)
+    """Whether the requested run executes programs: its gates judge verdicts, and one of its domains has programs."""
+    judged = executed_grid(loaded.protocol, request.grid)
     return judged and any(is_executed(domain) for domain in loaded.protocol.domains if domain.name in request.domains)
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from harness.errors import HarnessError, JournalError, StorageError
 from harness.journal.folder import RunFolder, write_record
-from harness.ledgers.executions import code_cells, executed_grid, read_execution, read_executions, task_of
+from harness.ledgers.executions import code_cells, read_execution, read_executions, task_of
+from harness.protocols.grids import executed_grid
 from harness.records.evaluation import CodeFound, CodeMissing
 
 replace = msgspec.structs.replace

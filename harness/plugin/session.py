@@ -159,6 +159,14 @@ class GateSession:
 
         if not self.is_worker and not self.only_collects:
             end_session(self, session, exitstatus)
+            if exitstatus == pytest.ExitCode.INTERNAL_ERROR:
+                self._say()  # pytest writes no summary after an internal error, and the books are open all the same
+
+    def _say(self) -> None:
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        for line in self.summary() if reporter else ():
+            reporter.ensure_newline()
+            reporter.write_line(line)
 
     def summary(self) -> list[str]:
         """Lines for the terminal."""

@@ -119,7 +119,7 @@ if FAKE == "skips its file":
     pytest.importorskip("no_such_module")
 '''
 REMOVER = '''
-"""A conftest that takes an item away after it was collected."""
+"""A conftest that takes an item away after it was collected, or that breaks pytest itself."""
 import os
 import pytest
 
@@ -127,4 +127,9 @@ import pytest
 def pytest_runtestloop(session):
     if os.environ.get("FAKE") == "removed":
         session.items.pop()
+
+
+def pytest_runtest_logfinish():
+    if os.environ.get("FAKE") == "breaks" and "PYTEST_XDIST_WORKER" not in os.environ:
+        raise BrokenPipeError("as xdist does where a worker goes while work is sent to it")
 '''

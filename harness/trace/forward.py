@@ -1,0 +1,152 @@
+"""One prompt-only forward over a source's cells, with the trace's hooks or without any (R05 depth 7.1).
+
+The forward is `generate`'s first one without its cache: the same rows, the same mask, and positions counted from each
+row's first token (padding stands at 0), as `generate` gives them to a left-padded batch. No token is drawn.
+
+The logits' digest is SHA-256 of the canonical list of the cells' tensor digests, each over that cell's logits at all
+its unpadded positions: equal digests mean that every logit of every token is equal byte for byte.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import torch
+
+from harness.canon import digest
+from harness.errors import DecodeError
+from harness.model.load import LoadedModel
+from harness.model.memory import is_out_of_memory
+from harness.records.depth import Gate, GateEdge, HiddenStage, StageEdge, TargetTokens
+from harness.trace.batch import Batch, EdgeRows, lay_out
+from harness.trace.capture import GATE, STAGE, Capture
+from harness.trace.encoding import tensor_sha256
+from harness.trace.host import Fetch, as_matrix, fetch
+from harness.trace.line import find_line
+from harness.trace.work import Work
+
+Rows = Sequence[Sequence[int]]
+Results = list[tuple[str, list[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedEdge:
+    """An edge of the batch along the depth."""
+
+    edge: str
+    stages: tuple[StageEdge, ...]
+    gates: tuple[GateEdge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """`hidden` and `gates`: for each row of the batch, its stages and gates by depth; `edges` as asked for."""
+
+    hidden: tuple[tuple[HiddenStage, ...], ...]
+    gates: tuple[tuple[Gate, ...], ...]
+    edges: tuple[TracedEdge, ...]
+    logits_sha256: str
+
+
+def trace_batch(
+    loaded: LoadedModel, ids: Rows, mask: Rows, *, targets: Sequence[TargetTokens], edges: Sequence[EdgeRows]
+) -> Traced:
+    """Trace left-padded rows (int, equal width) in one forward, never split; records alone are kept.
+
+    Raises DecodeError (`out_of_memory`, `non_finite`) and ModelError (no such modules, `unknown gate contract`);
+    RuntimeError for rows, targets or edges that make no batch.
+    """
+    model = _open(loaded)
+    batch = lay_out(ids, mask, targets, edges)
+    line = find_line(model)
+    try:
+        with Work() as work:
+            capture = Capture(line, batch, work)
+            with capture.hooks():
+                logits = _forward(loaded, ids, mask)
+            results = work.finish()
+        capture.require_all()
+        return _traced(results, batch, _logits_sha256(logits, mask))
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise _out_of_memory(error) from error
+
+
+def plain_logits_sha256(loaded: LoadedModel, ids: Rows, mask: Rows) -> str:
+    """The logits' digest of the same forward without any of the trace's hooks. DecodeError (`out_of_memory`)."""
+    _open(loaded)
+    try:
+        return _logits_sha256(_forward(loaded, ids, mask), mask)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise _out_of_memory(error) from error
+
+
+def _open(loaded: LoadedModel) -> Any:
+    if loaded.model is None:
+        raise RuntimeError("the model was closed")
+    return loaded.model
+
+
+def _forward(loaded: LoadedModel, ids: Rows, mask: Rows) -> torch.Tensor:
+    """Logits [rows, width, vocabulary] on the model's device."""
+    flags = torch.tensor(mask, dtype=torch.long, device=loaded.device)
+    with torch.inference_mode():
+        output = loaded.model(
+            input_ids=torch.tensor(ids, dtype=torch.long, device=loaded.device),
+            attention_mask=flags,
+            position_ids=positions(flags),
+            use_cache=False,
+            return_dict=True,
+        )
+    return output.logits  # type: ignore[no-any-return]
+
+
+def positions(mask: torch.Tensor) -> torch.Tensor:
+    """Int [rows, width]: each token's place in its own prompt, 0 for padding."""
+    return (mask.cumsum(-1) - 1).masked_fill(mask == 0, 0)
+
+
+def _logits_sha256(logits: torch.Tensor, mask: Rows) -> str:
+    """All cells are hashed at once: their copies take no more than the logits themselves."""
+    fetched = [fetch(logits[row, len(flags) - sum(flags) :]) for row, flags in enumerate(mask)]
+    with Work(in_flight=1) as work:
+        work.submit("logits", [partial(_row_sha256, one) for one in fetched])
+        ((_, found),) = work.finish()
+    return digest(found)
+
+
+def _row_sha256(fetched: Fetch) -> str:
+    return tensor_sha256(as_matrix(fetched(), "logits"))
+
+
+def _traced(results: Results, batch: Batch, logits_sha256: str) -> Traced:
+    cells = len(batch.cuts)
+    stages = [list(chain.from_iterable(found)) for name, found in results if name.startswith(f"{STAGE} ")]
+    gates = [found[0] for name, found in results if name.startswith(f"{GATE} ")]
+    edges = (
+        TracedEdge(
+            edge.edge, tuple(found[cells + place] for found in stages), tuple(gate.edges[place] for gate in gates)
+        )
+        for place, edge in enumerate(batch.edges)
+    )
+    return Traced(
+        hidden=tuple(tuple(found[row] for found in stages) for row in range(cells)),
+        gates=tuple(tuple(gate.cells[row] for gate in gates) for row in range(cells)),
+        edges=tuple(edges),
+        logits_sha256=logits_sha256,
+    )
+
+
+def _out_of_memory(error: BaseException) -> DecodeError:
+    return DecodeError(
+        "trace",
+        kind="out_of_memory",
+        expected="memory for the whole batch",
+        found=str(error).split("\n")[0] or type(error).__name__,
+        todo="Take the next lower registered placement; the batch is never split.",
+    )

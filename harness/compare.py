@@ -6,10 +6,13 @@ padding dropped. This module doesn't know what a token says or which side of an 
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from typing import Any, overload
 
 from rapidfuzz.distance import Levenshtein
 
 from harness.errors import JournalError
+from harness.records.depth import TraceCell, TraceEvidence
+from harness.records.kinds import AnyUnit
 from harness.records.ledger import Comparison, EdgeRow
 from harness.records.protocol import Protocol
 from harness.records.run import CellRecord, UnitEvidence
@@ -39,7 +42,11 @@ def similarity(distance: int, longest: int) -> float:
     return 1.0 - distance / longest if longest else 1.0
 
 
-def cells_by_condition(protocol: Protocol, unit: UnitEvidence) -> dict[str, CellRecord]:
+@overload
+def cells_by_condition(protocol: Protocol, unit: UnitEvidence) -> dict[str, CellRecord]: ...
+@overload
+def cells_by_condition(protocol: Protocol, unit: TraceEvidence) -> dict[str, TraceCell]: ...
+def cells_by_condition(protocol: Protocol, unit: AnyUnit) -> Any:
     """A unit's cells in the protocol's order; JournalError unless each condition is there exactly once."""
     found = [cell.condition for cell in unit.cells]
     expected = [condition.id for condition in protocol.conditions]

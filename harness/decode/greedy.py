@@ -14,7 +14,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from harness.errors import DecodeError
 from harness.model.load import LoadedModel
-from harness.model.memory import is_out_of_memory
+from harness.model.memory import is_out_of_memory, out_of_memory
 from harness.records.profile import SpecialIds
 from harness.records.protocol import DecodeContract
 from harness.records.run import StepChecks
@@ -137,21 +137,10 @@ def decode_greedy(
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            raise out_of_memory(error) from error
+            raise out_of_memory("generation", error) from error
     generated = output[:, input_ids.shape[1] :].cpu()
     checks = judge_steps(generated, torch.stack(watch.argmax, 1).cpu(), torch.stack(watch.finite, 1).cpu(), eos=eos)
     return DecodedRows(tuple(_trim(row, eos) for row in generated.tolist()), checks)
-
-
-def out_of_memory(error: BaseException) -> DecodeError:
-    """The one word for every way in which memory ran out; the requested bytes are in the message."""
-    return DecodeError(
-        "generation",
-        kind="out_of_memory",
-        expected="memory for the whole batch",
-        found=str(error).split("\n")[0] or type(error).__name__,
-        todo="Take the next lower registered placement; the batch is never split.",
-    )
 
 
 def judge_steps(generated: torch.Tensor, argmax: torch.Tensor, finite: torch.Tensor, *, eos: int) -> StepChecks:

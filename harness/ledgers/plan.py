@@ -3,11 +3,17 @@
 Every denominator of ledgers and statistics comes from here, and so from the protocol's grid, never from what is found.
 """
 
+from typing import Any, overload
+
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.protocols.grids import denominators
+from harness.records.depth import DepthRun, TraceEvidence
+from harness.records.kinds import AnyRun
 from harness.records.protocol import Domain, Protocol
 from harness.records.run import Run, UnitEvidence
+
+Place = tuple[str, int, str]
 
 
 def require_protocol(protocol: Protocol, found: str, *, where: str) -> None:
@@ -33,7 +39,11 @@ def units_per_domain(protocol: Protocol, grid: str) -> int:
     return denominators(protocol, grid, 1).units
 
 
-def units_in_order(protocol: Protocol, run: Run) -> tuple[tuple[Domain, UnitEvidence], ...]:
+@overload
+def units_in_order(protocol: Protocol, run: Run) -> tuple[tuple[Domain, UnitEvidence], ...]: ...
+@overload
+def units_in_order(protocol: Protocol, run: DepthRun) -> tuple[tuple[Domain, TraceEvidence], ...]: ...
+def units_in_order(protocol: Protocol, run: AnyRun) -> Any:
     """The grid's units by identity (domain, index, replicate); JournalError unless the run holds each exactly once."""
     require_protocol(protocol, run.protocol, where="run record")
     domains = planned_domains(protocol, run.domains)
@@ -52,7 +62,7 @@ def units_in_order(protocol: Protocol, run: Run) -> tuple[tuple[Domain, UnitEvid
     return tuple((domain, found[domain.name, index, replicate]) for domain, index, replicate in planned)
 
 
-def _not_the_grid(run: Run, *, found: set[tuple[str, int, str]], expected: set[tuple[str, int, str]]) -> JournalError:
+def _not_the_grid(run: AnyRun, *, found: set[Place], expected: set[Place]) -> JournalError:
     lacking, foreign = sorted(expected - found), sorted(found - expected)
     return JournalError(
         f"run record: units of grid {run.grid}",

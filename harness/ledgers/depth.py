@@ -7,7 +7,7 @@ baseline's by source text and prompt: a trace of anything else is a JournalError
 from collections.abc import Sequence
 
 from harness.canon import digest
-from harness.compare import TODO, cells_by_condition, compare_ids
+from harness.compare import TODO, compare_ids, traced_by_condition
 from harness.errors import JournalError
 from harness.ledgers.plan import units_in_order
 from harness.records.depth import DepthRun, EdgeTrace, GateEdge, StageEdge, TraceBaseline, TraceCell, TraceEvidence
@@ -18,7 +18,7 @@ from harness.records.run import BaselineCell
 
 def depth_ledger(protocol: DepthProtocol, run: DepthRun) -> DepthLedger:
     """Rows of a run; JournalError where it isn't exactly a grid of this protocol, or isn't its baseline's cells."""
-    units = [unit for _, unit in units_in_order(protocol, run)]
+    units = [unit for _, unit in units_in_order(protocol, run, run.units)]
     return DepthLedger(
         schema=1,
         protocol=run.protocol,
@@ -30,7 +30,7 @@ def depth_ledger(protocol: DepthProtocol, run: DepthRun) -> DepthLedger:
         grid=run.grid,
         port=run.port,
         domains=tuple(domain.name for domain in protocol.domains if domain.name in run.domains),
-        cells=tuple(_cell_row(unit, cell) for unit in units for cell in cells_by_condition(protocol, unit).values()),
+        cells=tuple(_cell_row(unit, cell) for unit in units for cell in traced_by_condition(protocol, unit).values()),
         edges=tuple(_edge_row(protocol, run.baseline, unit, edge) for unit in units for edge in protocol.edges),
     )
 
@@ -51,7 +51,7 @@ def _cell_row(unit: TraceEvidence, cell: TraceCell) -> DepthCellRow:
 
 def _edge_row(protocol: DepthProtocol, baseline: TraceBaseline, unit: TraceEvidence, edge: Edge) -> DepthEdgeRow:
     traced = _edge(unit, edge)
-    cells = cells_by_condition(protocol, unit)
+    cells = traced_by_condition(protocol, unit)
     left, right = (_joined(baseline, unit, cells[side]) for side in (edge.left, edge.right))
     return DepthEdgeRow(
         domain=unit.domain,

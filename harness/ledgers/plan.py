@@ -3,16 +3,16 @@
 Every denominator of ledgers and statistics comes from here, and so from the protocol's grid, never from what is found.
 """
 
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import TypeVar
 
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.protocols.grids import denominators
-from harness.records.depth import DepthRun, TraceEvidence
-from harness.records.kinds import AnyRun
 from harness.records.protocol import Domain, Protocol
-from harness.records.run import Run, UnitEvidence
+from harness.records.run import AssembledRun, BatchEvidence
 
+Unit = TypeVar("Unit", bound=BatchEvidence)
 Place = tuple[str, int, str]
 
 
@@ -39,11 +39,7 @@ def units_per_domain(protocol: Protocol, grid: str) -> int:
     return denominators(protocol, grid, 1).units
 
 
-@overload
-def units_in_order(protocol: Protocol, run: Run) -> tuple[tuple[Domain, UnitEvidence], ...]: ...
-@overload
-def units_in_order(protocol: Protocol, run: DepthRun) -> tuple[tuple[Domain, TraceEvidence], ...]: ...
-def units_in_order(protocol: Protocol, run: AnyRun) -> Any:
+def units_in_order(protocol: Protocol, run: AssembledRun, units: Sequence[Unit]) -> tuple[tuple[Domain, Unit], ...]:
     """The grid's units by identity (domain, index, replicate); JournalError unless the run holds each exactly once."""
     require_protocol(protocol, run.protocol, where="run record")
     domains = planned_domains(protocol, run.domains)
@@ -55,18 +51,18 @@ def units_in_order(protocol: Protocol, run: AnyRun) -> Any:
         for index in range(grid.per_domain)
         for replicate in grid.replicates
     ]
-    found = {(unit.domain, unit.index, unit.replicate): unit for unit in run.units}
+    found = {(unit.domain, unit.index, unit.replicate): unit for unit in units}
     expected = {(domain.name, index, replicate) for domain, index, replicate in planned}
-    if len(found) != len(run.units) or set(found) != expected:
-        raise _not_the_grid(run, found=set(found), expected=expected)
+    if len(found) != len(units) or set(found) != expected:
+        raise _not_the_grid(run, len(units), found=set(found), expected=expected)
     return tuple((domain, found[domain.name, index, replicate]) for domain, index, replicate in planned)
 
 
-def _not_the_grid(run: AnyRun, *, found: set[Place], expected: set[Place]) -> JournalError:
+def _not_the_grid(run: AssembledRun, count: int, *, found: set[Place], expected: set[Place]) -> JournalError:
     lacking, foreign = sorted(expected - found), sorted(found - expected)
     return JournalError(
         f"run record: units of grid {run.grid}",
         expected=f"{len(expected)} units, each once",
-        found=f"{len(run.units)}, {len(found)} of them different; missing {lacking}, foreign {foreign}",
+        found=f"{count}, {len(found)} of them different; missing {lacking}, foreign {foreign}",
         todo=TODO,
     )

@@ -13,11 +13,13 @@ import torch
 
 from harness.errors import ModelError
 from harness.trace.batch import Batch
-from harness.trace.encoding import Matrix
+from harness.trace.device import compare_rows, row_moments
+from harness.trace.edges import RowComparisons
+from harness.trace.encoding import Matrix, RowMoments
 from harness.trace.gates import GateOutput, GateRule, unknown_contract
 from harness.trace.host import Fetch, as_matrix, as_numbers, fetch
 from harness.trace.line import Line, Place
-from harness.trace.stages import gate_result, hidden_tasks
+from harness.trace.stages import DeviceStage, HostStage, Stage, between, gate_result, hidden_tasks
 from harness.trace.work import Work
 
 Hook = Callable[[Any, Any, Any], None]
@@ -65,9 +67,8 @@ class Capture:
 
         def hook(_module: Any, _inputs: Any, output: Any) -> None:
             hidden = output[0] if isinstance(output, tuple) and output else output
-            fetched = self._fetch(hidden, place, dimensions=3)
-            numbers = partial(_hidden, fetched, place.name)
-            tasks = hidden_tasks(place.name, numbers, self._batch, self._work.threads)
+            stage = self._stage(place, self._live_rows(hidden, place, dimensions=3))
+            tasks = hidden_tasks(stage, self._batch, self._work.threads)
             self._work.submit(f"{STAGE} {place.name}", tasks)
             self.seen.append(f"{STAGE} {place.name}")
 
@@ -78,7 +79,7 @@ class Capture:
 
         def hook(module: Any, _inputs: Any, output: Any) -> None:
             parts = [
-                None if part is None else self._fetch(part, place, dimensions=2)
+                None if part is None else fetch(self._live_rows(part, place, dimensions=2))
                 for part in gate_parts(place.path, module, output)
             ]
             task = partial(gate_result, place.name, partial(_gate_output, parts), rule, self._batch, place.path)
@@ -87,7 +88,23 @@ class Capture:
 
         return hook
 
-    def _fetch(self, tensor: Any, place: Place, *, dimensions: int) -> Fetch:
+    def _stage(self, place: Place, rows: torch.Tensor) -> Stage:
+        """On a CUDA device the sums are enqueued behind the forward's own work, before its numbers are copied."""
+        if rows.device.type != "cuda":
+            return HostStage(place.name, partial(_hidden, fetch(rows), place.name))
+        chosen, pairs = between(self._batch.edges)
+        targets = [self._batch.cuts[row].target for row in chosen]
+        sums = fetch(row_moments(rows))
+        compared = [fetch(one) for one in compare_rows(rows, targets, pairs)] if pairs else []
+        return DeviceStage(
+            name=place.name,
+            numbers=partial(_hidden, fetch(rows), place.name),
+            sums=partial(_moments, sums, rows.shape[1]),
+            comparisons=partial(_comparisons, compared),
+            batch=self._batch,
+        )
+
+    def _live_rows(self, tensor: Any, place: Place, *, dimensions: int) -> torch.Tensor:
         """The live rows of an output [rows, width, columns], or of a gate's with rows x width as one."""
         rows = len(self._batch.cuts)
         leading = (rows, self._batch.width)
@@ -100,7 +117,7 @@ class Capture:
                 found=f"{type(tensor).__name__} {list(shape)}",
                 todo="The module's output isn't what the trace's contract says.",
             )
-        return fetch(tensor.reshape(-1, shape[-1]).index_select(0, self._places(tensor.device)))
+        return torch.index_select(tensor.reshape(-1, shape[-1]), 0, self._places(tensor.device))
 
     def _places(self, device: torch.device) -> torch.Tensor:
         if device not in self._live:
@@ -131,6 +148,17 @@ def _kind(part: Any) -> str:
 
 def _hidden(fetched: Fetch, name: str) -> Matrix:
     return as_matrix(fetched(), name)
+
+
+def _moments(sums: Fetch, columns: int) -> RowMoments:
+    mean, deviations, minimum, maximum = sums().numpy()
+    return RowMoments(columns, mean, deviations, minimum, maximum)
+
+
+def _comparisons(compared: list[Fetch]) -> RowComparisons:
+    sums, exact = (one().numpy() for one in compared)
+    dot, left, right, difference = sums
+    return RowComparisons(exact.sum(axis=-1).tolist(), dot, left, right, difference)
 
 
 def _gate_output(parts: list[Fetch | None]) -> GateOutput:

@@ -8,6 +8,7 @@ against a target of zeros is 0 where both are, and else has no value: a DecodeEr
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,26 +20,48 @@ from harness.trace.routes import Routes
 Pairs = Sequence[tuple[int, int]]
 
 
-def stage_edges(stage: str, targets: Sequence[Matrix], pairs: Pairs) -> list[StageEdge]:
-    """A stage on edges between cells, left being A: target rows [target tokens, columns], as many in each cell."""
-    if len({(one.shape, one.dtype) for one in targets}) != 1 or targets[0].shape[0] == 0:
-        raise RuntimeError(f"{stage}: {', '.join(f'{one.dtype}{one.shape}' for one in targets)} against each other")
+@dataclass(frozen=True, slots=True)
+class RowComparisons:
+    """Target rows on edges, left being A: float64 [edges, rows] dot products and squared norms; exact rows an edge."""
+
+    exact: list[int]
+    dot: Float64
+    left: Float64
+    right: Float64
+    difference: Float64
+
+
+def compare_rows(targets: Sequence[Matrix], pairs: Pairs) -> RowComparisons:
+    """Edges between cells: target rows [target tokens, columns], as many in each cell."""
     left, right = (np.array(side, dtype=np.intp) for side in zip(*pairs, strict=True))
     numbers = np.stack([upcast(one) for one in targets])
     norms = _sums(numbers * numbers)
     product = numbers[left] * numbers[right]
-    cosines = _cosines(_sums(product), norms[left], norms[right])
+    dot = _sums(product)
     np.subtract(numbers[right], numbers[left], out=product)
     np.multiply(product, product, out=product)
     exact = _whole_rows(np.stack([_bits(one) for one in targets]), left, right)
-    rows = targets[0].shape[0]
-    columns = (exact, _sums(cosines).tolist(), _sums(_sums(product)).tolist(), _sums(norms[left]).tolist())
+    return RowComparisons(exact, dot, norms[left], norms[right], _sums(product))
+
+
+def stage_edges(stage: str, targets: Sequence[Matrix], pairs: Pairs) -> list[StageEdge]:
+    """A stage on edges between cells, left being A: target rows [target tokens, columns], as many in each cell."""
+    if len({(one.shape, one.dtype) for one in targets}) != 1 or targets[0].shape[0] == 0:
+        raise RuntimeError(f"{stage}: {', '.join(f'{one.dtype}{one.shape}' for one in targets)} against each other")
+    return edges_of(stage, compare_rows(targets, pairs))
+
+
+def edges_of(stage: str, rows: RowComparisons) -> list[StageEdge]:
+    """The edges' records: rows joined by numpy's pairwise sums, in float64."""
+    count = rows.dot.shape[1]
+    cosines = _sums(_cosines(rows.dot, rows.left, rows.right))
+    columns = (rows.exact, cosines.tolist(), _sums(rows.difference).tolist(), _sums(rows.left).tolist())
     return [
         StageEdge(
             stage=stage,
-            rows=rows,
+            rows=count,
             exact_rows=whole,
-            cosine=cosine / rows,
+            cosine=cosine / count,
             relative_l2=relative_l2(stage, difference, length),
             cosine_sum=cosine,
             difference_squared=difference,

@@ -103,9 +103,14 @@ def row_moments(matrix: Matrix, where: str) -> RowMoments:
             block -= mean[cut, None]
             block *= block
             np.add.reduce(block, axis=1, out=deviations[cut])
-    if not (np.isfinite(minimum).all() and np.isfinite(maximum).all()):
+    return finite(RowMoments(columns, mean, deviations, minimum, maximum), where)
+
+
+def finite(moments: RowMoments, where: str) -> RowMoments:
+    """The moments themselves; DecodeError (`non_finite`) naming `where` for NaN and infinities."""
+    if not (np.isfinite(moments.minimum).all() and np.isfinite(moments.maximum).all()):
         raise _not_finite(where)
-    return RowMoments(columns, mean, deviations, minimum, maximum)
+    return moments
 
 
 def _not_finite(where: str) -> DecodeError:

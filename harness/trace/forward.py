@@ -58,6 +58,8 @@ class Plain:
     cache_returned: bool
 
 
+# What the library calls a cache that a forward gives back; an output has no key for what it doesn't have.
+CACHES = ("past_key_values", "cache", "cache_params")
 # What a model's own config could make of a forward; set and read back before the first one.
 FORWARD = {"use_cache": False, "output_hidden_states": False, "output_attentions": False}
 
@@ -124,7 +126,7 @@ def _forward(loaded: LoadedModel, ids: Rows, mask: Rows) -> tuple[torch.Tensor, 
             use_cache=False,
             return_dict=True,
         )
-    return output.logits, getattr(output, "past_key_values", None) is not None
+    return output.logits, any(name in output.keys() for name in CACHES)  # noqa: SIM118 - an output's own keys
 
 
 def positions(mask: torch.Tensor) -> torch.Tensor:

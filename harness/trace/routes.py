@@ -4,7 +4,6 @@ A token's route: its top-k experts by weight descending, equal weights by the lo
 library returns them never matters. Expert IDs as int16, weights as float32 in the same order.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,5 +98,6 @@ def route_facts(routes: Routes, moments: RowMoments) -> RouteFacts:
 
 def entropy(load: list[int]) -> float:
     """Shannon entropy in nats of counts taken as shares; 0 where a single expert has all."""
-    total = sum(load)
-    return math.fsum(-(tokens / total) * math.log(tokens / total) for tokens in load if tokens) + 0.0
+    counts = np.array([tokens for tokens in load if tokens], dtype=np.float64)
+    shares = counts / np.add.reduce(counts)
+    return float(0.0 - np.add.reduce(shares * np.log(shares)))

@@ -6,18 +6,17 @@ A hidden stage is cut into runs of cells and runs of edges; a gate is a single t
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from harness.records.depth import Gate, GateEdge, HiddenStage, StageEdge, TensorFacts
 from harness.trace.batch import Batch, Cut, EdgeRows
-from harness.trace.edges import gate_edges, stage_edges
-from harness.trace.encoding import Matrix, RowMoments, row_moments, tensor_facts
+from harness.trace.edges import RowComparisons, edges_of, gate_edges, stage_edges
+from harness.trace.encoding import Matrix, RowMoments, finite, row_moments, tensor_facts
 from harness.trace.gates import GateOutput, GateRule, routes_of
 from harness.trace.routes import route_facts, weight_moments
 from harness.trace.work import Task
 
 Item = TypeVar("Item")
-Hidden = Callable[[], Matrix]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +27,80 @@ class GateResult:
     edges: tuple[GateEdge, ...]
 
 
-def hidden_tasks(name: str, numbers: Hidden, batch: Batch, parts: int) -> list[Task]:
-    """Tasks for a stage with numbers [tokens, columns]: lists of HiddenStage, cell by cell, then of StageEdge.
+class Stage(Protocol):
+    """A hidden stage's numbers [tokens, columns], and what is summed over their columns."""
+
+    @property
+    def name(self) -> str:
+        """`embedding`, `layer_00`..."""
+
+    def matrix(self) -> Matrix:
+        """The numbers, on the host."""
+
+    def moments(self, start: int, end: int) -> RowMoments:
+        """Of rows [start, end)."""
+
+    def edges(self, cuts: Sequence[Cut], edges: Sequence[EdgeRows]) -> list[StageEdge]:
+        """The given edges between cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostStage:
+    """A stage whose numbers are on the host, where everything is made of them."""
+
+    name: str
+    numbers: Callable[[], Matrix]
+
+    def matrix(self) -> Matrix:
+        """The numbers."""
+        return self.numbers()
+
+    def moments(self, start: int, end: int) -> RowMoments:
+        """Of rows [start, end)."""
+        return row_moments(self.numbers().rows(start, end), self.name)
+
+    def edges(self, cuts: Sequence[Cut], edges: Sequence[EdgeRows]) -> list[StageEdge]:
+        """The given edges between cells."""
+        matrix = self.numbers()
+        rows, pairs = between(edges)
+        return stage_edges(self.name, [matrix.rows(*cuts[row].target) for row in rows], pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceStage:
+    """A stage whose sums over columns were made on its device: `sums` over all rows, `comparisons` over all edges."""
+
+    name: str
+    numbers: Callable[[], Matrix]
+    sums: Callable[[], RowMoments]
+    comparisons: Callable[[], RowComparisons]
+    batch: Batch
+
+    def matrix(self) -> Matrix:
+        """The numbers."""
+        return self.numbers()
+
+    def moments(self, start: int, end: int) -> RowMoments:
+        """Of rows [start, end)."""
+        return finite(self.sums().rows(start, end), self.name)
+
+    def edges(self, cuts: Sequence[Cut], edges: Sequence[EdgeRows]) -> list[StageEdge]:
+        """The given edges between cells, once the whole stage was seen to be finite."""
+        del cuts
+        finite(self.sums(), self.name)
+        found = edges_of(self.name, self.comparisons())
+        places = {edge.edge: place for place, edge in enumerate(self.batch.edges)}
+        return [found[places[edge.edge]] for edge in edges]
+
+
+def hidden_tasks(stage: Stage, batch: Batch, parts: int) -> list[Task]:
+    """Tasks for a stage: lists of HiddenStage, cell by cell, then of StageEdge.
 
     Cells and edges are cut into at most `parts` runs each. No record depends on how.
     """
-    cells = [partial(_hidden_stages, name, numbers, cuts) for cuts in _runs(batch.cuts, parts)]
-    edges = [partial(_stage_edges, name, numbers, batch.cuts, edges) for edges in _runs(batch.edges, parts)]
+    cells = [partial(_hidden_stages, stage, cuts) for cuts in _runs(batch.cuts, parts)]
+    shares = 1 if isinstance(stage, DeviceStage) else parts
+    edges = [partial(stage.edges, batch.cuts, edges) for edges in _runs(batch.edges, shares)]
     return [*cells, *edges]
 
 
@@ -43,13 +109,12 @@ def _runs(items: Sequence[Item], parts: int) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _hidden_stages(name: str, numbers: Hidden, cuts: Sequence[Cut]) -> list[HiddenStage]:
-    first = cuts[0].start
-    matrix = numbers().rows(first, cuts[-1].end)
-    moments = row_moments(matrix, name)
+def _hidden_stages(stage: Stage, cuts: Sequence[Cut]) -> list[HiddenStage]:
+    first, last = cuts[0].start, cuts[-1].end
+    matrix, moments = stage.matrix().rows(first, last), stage.moments(first, last)
     return [
         HiddenStage(
-            stage=name,
+            stage=stage.name,
             target=_facts(matrix, moments, cut.target[0] - first, cut.target[1] - first),
             full=_facts(matrix, moments, cut.start - first, cut.end - first),
         )
@@ -61,13 +126,7 @@ def _facts(matrix: Matrix, moments: RowMoments, start: int, end: int) -> TensorF
     return tensor_facts(matrix.rows(start, end), moments.rows(start, end))
 
 
-def _stage_edges(name: str, numbers: Hidden, cuts: Sequence[Cut], edges: Sequence[EdgeRows]) -> list[StageEdge]:
-    matrix = numbers()
-    rows, pairs = _between(edges)
-    return stage_edges(name, [matrix.rows(*cuts[row].target) for row in rows], pairs)
-
-
-def _between(edges: Sequence[EdgeRows]) -> tuple[list[int], list[tuple[int, int]]]:
+def between(edges: Sequence[EdgeRows]) -> tuple[list[int], list[tuple[int, int]]]:
     """The rows of the batch that edges stand between, and each edge as two places among them."""
     rows = sorted({row for edge in edges for row in (edge.left, edge.right)})
     return rows, [(rows.index(edge.left), rows.index(edge.right)) for edge in edges]
@@ -78,7 +137,7 @@ def gate_result(name: str, output: Callable[[], GateOutput], rule: GateRule, bat
     routes = routes_of(output(), rule, where)
     moments = weight_moments(routes, where)
     targets = [routes.rows(*cut.target) for cut in batch.cuts]
-    rows, pairs = _between(batch.edges)
+    rows, pairs = between(batch.edges)
     return GateResult(
         cells=tuple(
             Gate(

@@ -8,6 +8,9 @@ from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import cell_problem, read_journal
 from harness.protocols.grids import RowKey
 from harness.records.base import Frozen
+from harness.records.profile import SpecialIds
+from harness.records.protocol import DecodeContract
+from harness.records.sampling import SampledContract
 
 NEUTRAL = ("null", "0", "0.0", "false")
 
@@ -30,19 +33,7 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
 
     Values are compared as JSON text, so that 1 isn't true and 1.0 isn't 1.
     """
-    contract, ids = evidence.loaded.protocol.decode, evidence.loaded.profile.special_ids
-    wanted: dict[str, object] = {
-        "do_sample": contract.do_sample,
-        "num_beams": contract.num_beams,
-        "use_cache": contract.use_cache,
-        "temperature": contract.temperature,
-        "top_k": contract.top_k,
-        "top_p": contract.top_p,
-        "repetition_penalty": contract.repetition_penalty,
-        "bos_token_id": ids.bos,
-        "eos_token_id": ids.eos,
-        "pad_token_id": ids.pad,
-    }
+    wanted = registered_config(evidence.loaded.protocol.decode, evidence.loaded.profile.special_ids)
     effective = evidence.environment.generation_config
     found = [
         differs(f"{row.item} generation config {name}", json.dumps(value), effective.get(name, "not read back"))
@@ -55,6 +46,22 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
         if name not in wanted and value not in NEUTRAL
     ]
     return (*found, *others, *_execution(evidence, row))
+
+
+def registered_config(contract: DecodeContract | SampledContract, ids: SpecialIds) -> dict[str, object]:
+    """What a contract registers of a generation config, by the library's names."""
+    return {
+        "do_sample": contract.do_sample,
+        "num_beams": contract.num_beams,
+        "use_cache": contract.use_cache,
+        "temperature": contract.temperature,
+        "top_k": contract.top_k,
+        "top_p": contract.top_p,
+        "repetition_penalty": contract.repetition_penalty,
+        "bos_token_id": ids.bos,
+        "eos_token_id": ids.eos,
+        "pad_token_id": ids.pad,
+    }
 
 
 def _execution(evidence: RunEvidence, row: RowKey) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A decoding contract as a generation config: built explicitly, adopted by the model, read back.
 
-transformers fills what a config leaves open from the checkpoint's config and from defaults of its own, without a word; so
-nothing is left open, and what is recorded is what a config says afterwards.
+transformers fills what a config leaves open from the checkpoint's config and from defaults of its own, without a word;
+so nothing is left open, and what is recorded is what a config says afterwards.
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """What a call of `generate` really draws from: the processors and warpers that the library builds, and their config.
 
-The library builds both inside the call, by methods that have had these names since before 4.41; 4.41 builds warpers apart. In
-the context they are the library's own, with one watcher more behind the last of them.
+The library builds both inside the call, by methods of the model that are named here; 4.41 builds the warpers apart,
+5.24 together with the rest. In the context they are the library's own, with one watcher more behind the last of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ class Pipeline:
 
 @contextmanager
 def watched_pipeline(model: Any, last: LogitsProcessor) -> Iterator[Pipeline]:
-    """Within it, a call of `generate` has `last` behind everything else; ModelError where the library can't be asked."""
+    """Within it, a call of `generate` has `last` behind everything else; ModelError where that can't be done."""
     names = [name for name in (PROCESSORS, WARPERS) if hasattr(model, name)]
     if PROCESSORS not in names:
         raise ModelError(

@@ -1,7 +1,7 @@
 """One call of transformers' `generate` over left-padded rows, watched in every step without waiting for the device.
 
-What both greedy and sampled decoding need: the watcher of the model's own scores, the call, and judging its flags when the
-batch has returned.
+What both greedy and sampled decoding need: the watcher of the model's own scores, the call, and judging its flags when
+the batch has returned.
 """
 
 import warnings

@@ -11,7 +11,7 @@ from harness.records.run import NoDevice, RngStates, StateHash
 
 
 def seed_generators(seed: int) -> None:
-    """Set Python, NumPy, torch CPU and torch CUDA (all devices) to one state, 0 <= seed < 2**64, whatever came before."""
+    """Set Python, NumPy, torch CPU and torch CUDA (all devices) to one state, whatever came before. 64 bits."""
     random.seed(seed)
     np.random.seed(numpy_seed(seed))
     torch.manual_seed(seed)  # CUDA's too

@@ -20,7 +20,7 @@ CPU_STATE_BYTES = 5056
 def seeded_states(seed: int, *, gpus: int) -> RngStates:
     """The four states after `seed_generators(seed)` on a machine with so many CUDA devices."""
     return RngStates(
-        python=StateHash(sha256=python_sha256(random.Random(seed).getstate())),
+        python=StateHash(sha256=python_sha256(random.Random(seed).getstate())),  # noqa: S311 - a state to compare with
         numpy=StateHash(sha256=numpy_sha256(np.random.RandomState(numpy_seed(seed)).get_state(legacy=True))),
         torch_cpu=StateHash(sha256=sha256_hex(torch_cpu_state(seed))),
         torch_cuda=StateHash(sha256=sha256_hex(torch_cuda_state(seed) * gpus)) if gpus else NoDevice(),
@@ -49,7 +49,7 @@ def torch_cpu_state(seed: int) -> bytes:
 
     The words follow from the low 32 bits of the seed alone: two run seeds that share them give the same draws.
     """
-    words = np.random.RandomState(seed % WORD).get_state(legacy=True)[1]
+    _, words, *_ = np.random.RandomState(seed % WORD).get_state(legacy=True)
     head = struct.pack("<QiiQ", seed, 1, 1, 0) + np.ascontiguousarray(words, dtype="<u8").tobytes()
     return head.ljust(CPU_STATE_BYTES, b"\0")
 

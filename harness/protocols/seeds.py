@@ -1,8 +1,8 @@
 """Seeds of sampled protocols (R07 5): a function of the registered ID, the replicate and the source, of nothing else.
 
-Rule `run-seed-r07`. Base seed of replicate i: first 4 bytes of SHA-256 of `{registered_id}/seed/{i}`. Run seed of a batch:
-first 8 bytes of SHA-256 of `{registered_id}/run`, a zero byte, the base seed in decimal, a zero byte and the source ID, modulo
-2**63 - 1. Both big-endian, over UTF-8.
+Rule `run-seed-r07`. Base seed of replicate i: first 4 bytes of SHA-256 of `{registered_id}/seed/{i}`. Run seed of a
+batch: first 8 bytes of SHA-256 of `{registered_id}/run`, a zero byte, the base seed in decimal, a zero byte and the
+source ID, modulo 2**63 - 1. Both big-endian, over UTF-8.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def single_source_seeds() -> SeedContract:
 
 
 def check_seeds(contract: SeedContract, registered_id: str) -> None:
-    """ProtocolError unless every base seed is what the rule gives, and replicates, indices and seeds are each unique."""
+    """ProtocolError unless every base seed is what the rule gives, and replicates, indices and seeds are unique."""
     for one in contract.base_seeds:
         expected = base_seed(registered_id, one.index)
         if one.seed != expected:

@@ -1,7 +1,7 @@
 """What a protocol registers about sampling, and what a sampled batch leaves beyond every unit's evidence.
 
-The conditions of a batch share its seed and its calls, and each row consumes its own part of one stream: the name for that
-is `batch-seed aligned` (R07 4). No draw is shared between two rows.
+The conditions of a batch share its seed and its calls, and each row consumes its own part of one stream: the name for
+that is `batch-seed aligned` (R07 4). No draw is shared between two rows.
 """
 
 from typing import Literal
@@ -63,10 +63,11 @@ class BatchSeeds(Record):
 class SampledBatch(Record):
     """How one batch was drawn, read back from the call itself.
 
-    `generator`: the generator that the draws came from. Each of `draws` calls drew for float [rows, columns]; the state
-    after the batch is the state before it after exactly so many. `parameters`: the call's generation config as JSON text.
-    `processors`: what changed the scores before a draw, in order. Of the row steps that were checked, `drawable` emitted an
-    ID that had a probability above 0 after the warpers, and `several` had more than one such ID.
+    `generator`: the generator that the draws came from. Each of `draws` calls drew for float [rows, columns];
+    exactly so many lead from the state before the batch to the state after it. `parameters`: the call's generation
+    config as JSON text. `processors`: what changed the scores before a draw, in order. Of the row steps that were
+    checked, `drawable` emitted an ID that had a probability above 0 after the warpers, and `several` had more than one
+    such ID.
     """
 
     seeds: BatchSeeds
@@ -81,6 +82,6 @@ class SampledBatch(Record):
 
 
 class SampledEvidence(UnitEvidence):
-    """A unit whose tokens were drawn. `checks.argmax` counts the row steps that drew the argmax: nothing requires it."""
+    """A unit whose tokens were drawn. `checks.argmax` counts row steps that drew the argmax: nothing requires it."""
 
     sampling: SampledBatch

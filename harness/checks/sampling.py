@@ -64,7 +64,7 @@ def effective_parameters(unit: SampledEvidence, contract: SampledContract, ids: 
         (f"parameter {name}", json.dumps(value), found.get(name, "not read back")) for name, value in wanted.items()
     ]
     for name in set(found) - set(wanted) - set(ASSISTANT):
-        allowed = (FILLED_IN[name], "null") if name in FILLED_IN else NEUTRAL
+        allowed = (FILLED_IN[name], "null") if name in FILLED_IN else (*NEUTRAL, "{}")
         pairs += [] if found[name] in allowed else [(f"parameter {name}", allowed[0], found[name])]
     pairs.append(("processors", expected_processors(contract), unit.sampling.processors))
     return _differences(unit, pairs)
@@ -72,11 +72,11 @@ def effective_parameters(unit: SampledEvidence, contract: SampledContract, ids: 
 
 def expected_processors(contract: SampledContract) -> tuple[str, ...]:
     """What a contract gives, in the library's order; a neutral value gives none. Top-k 0 is no top-k."""
-    one = "filter_value=-inf, min_tokens_to_keep=1"
+    top_p = f"filter_value=-inf, min_tokens_to_keep=1, top_p={contract.top_p!r}"
     listed = (
         (contract.temperature != 1.0, f"TemperatureLogitsWarper(temperature={contract.temperature!r})"),
-        (contract.top_k != 0, f"TopKLogitsWarper({one}, top_k={contract.top_k!r})"),
-        (contract.top_p < 1.0, f"TopPLogitsWarper({one}, top_p={contract.top_p!r})"),
+        (contract.top_k != 0, f"TopKLogitsWarper(filter_value=-inf, top_k={contract.top_k!r})"),
+        (contract.top_p < 1.0, f"TopPLogitsWarper({top_p})"),
     )
     return tuple(text for there, text in listed if there)
 

@@ -105,7 +105,7 @@ def _seeded_call(loaded: LoadedModel, rows: PaddedRows, watch: StepWatch, *, see
     before, state = rng_states(), generator_state(loaded.device)
     try:
         generated = generate_rows(loaded, rows.ids, rows.mask, watch)
-    except RuntimeError:  # the library's own draw refuses probabilities that aren't numbers
+    except RuntimeError:  # torch's draw refuses NaN and infinity; on CUDA by an assertion after which nothing can be read
         if watch.finite:
             require_steps(torch.stack(watch.finite, 1).cpu(), kind="non_finite", expected="finite logits")
         raise
@@ -139,4 +139,11 @@ def parameters_of(pipeline: Pipeline) -> dict[str, str]:
     settings = {name: getattr(pipeline.config, name, None) for name in READ_BACK}
     values = settings | {name: value for name, value in pipeline.config.to_dict().items() if value is not None}
     kept = {name: value for name, value in values.items() if name not in NO_PARAMETER and not name.startswith("_")}
-    return {name: json.dumps(value, default=repr) for name, value in sorted(kept.items())}
+    return {name: json.dumps(_plain(value), default=repr) for name, value in sorted(kept.items())}
+
+
+def _plain(value: Any) -> Any:
+    """4.41 keeps special IDs as tensors; a tensor of one ID is that ID."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.item() if value.numel() == 1 else value.tolist()

@@ -16,7 +16,7 @@ from harness.protocols.generators import seeded_states
 from harness.protocols.seeds import batch_seeds, seed_value
 from harness.records.profile import SpecialIds
 from harness.records.run import CellRecord
-from harness.records.sampling import SampledContract, SampledEvidence
+from harness.records.sampling import Processor, SampledContract, SampledEvidence
 
 STATES = ("python", "numpy", "torch_cpu", "torch_cuda")
 
@@ -50,6 +50,9 @@ ASSISTANT = (
     "target_lookbehind",
 )
 
+# What cuts an ID off, and that one ID always stays: no library sets them otherwise for one sequence a row.
+UNSTEERING = (("filter_value", "-inf"), ("min_tokens_to_keep", "1"))
+
 Triple = tuple[str, object, object]
 
 
@@ -66,19 +69,27 @@ def effective_parameters(unit: SampledEvidence, contract: SampledContract, ids: 
     for name in set(found) - set(wanted) - set(ASSISTANT):
         allowed = (FILLED_IN[name], "null") if name in FILLED_IN else (*NEUTRAL, "{}")
         pairs += [] if found[name] in allowed else [(f"parameter {name}", allowed[0], found[name])]
-    pairs.append(("processors", expected_processors(contract), unit.sampling.processors))
+    processors = [
+        [_steering(one) for one in each] for each in (expected_processors(contract), unit.sampling.processors)
+    ]
+    pairs.append(("processors", *processors))
     return _differences(unit, pairs)
 
 
-def expected_processors(contract: SampledContract) -> tuple[str, ...]:
+def expected_processors(contract: SampledContract) -> tuple[Processor, ...]:
     """What a contract gives, in the library's order; a neutral value gives none. Top-k 0 is no top-k."""
-    top_p = f"filter_value=-inf, min_tokens_to_keep=1, top_p={contract.top_p!r}"
     listed = (
-        (contract.temperature != 1.0, f"TemperatureLogitsWarper(temperature={contract.temperature!r})"),
-        (contract.top_k != 0, f"TopKLogitsWarper(filter_value=-inf, top_k={contract.top_k!r})"),
-        (contract.top_p < 1.0, f"TopPLogitsWarper({top_p})"),
+        (contract.temperature != 1.0, "TemperatureLogitsWarper", {"temperature": repr(contract.temperature)}),
+        (contract.top_k != 0, "TopKLogitsWarper", {"top_k": repr(contract.top_k)}),
+        (contract.top_p < 1.0, "TopPLogitsWarper", {"top_p": repr(contract.top_p)}),
     )
-    return tuple(text for there, text in listed if there)
+    return tuple(Processor(name=name, values=values) for there, name, values in listed if there)
+
+
+def _steering(processor: Processor) -> str:
+    """A processor with the values that steer it: `TopPLogitsWarper(top_p=0.95)`."""
+    kept = [f"{name}={value}" for name, value in processor.values.items() if (name, value) not in UNSTEERING]
+    return f"{processor.name}({', '.join(kept)})"
 
 
 def seed_identity(unit: SampledEvidence, contract: SampledContract, registered_id: str) -> Differences:
@@ -129,11 +140,15 @@ def sampled_steps(unit: SampledEvidence) -> Differences:
     )
 
 
-def row_order(unit: SampledEvidence, conditions: Sequence[str]) -> Differences:
-    """R07 4: all conditions in one batch, in the registered order: another order draws other tokens."""
+def draw_shape(unit: SampledEvidence, conditions: Sequence[str], columns: int) -> Differences:
+    """R07 4 and 10: each draw was for all conditions, in the registered order, over all columns of the logits.
+
+    Another order, half a batch or another width draws other tokens from the same state.
+    """
     found = tuple(cell.condition for cell in unit.cells)
+    shape = (unit.sampling.rows, unit.sampling.columns)
     return _differences(
-        unit, (("rows", tuple(conditions), found), ("rows drawn for", len(conditions), unit.sampling.rows))
+        unit, (("rows", tuple(conditions), found), ("shape of a draw", (len(conditions), columns), shape))
     )
 
 

@@ -65,8 +65,8 @@ def generator_state(device: torch.device) -> torch.Tensor:
 def require_draws(before: torch.Tensor, after: torch.Tensor, *, like: torch.Tensor, draws: int) -> None:
     """DecodeError unless so many draws for probabilities shaped like float [rows, columns] lead from state to state.
 
-    What a draw takes from a generator depends on shape and dtype, not on the probabilities. A draw by anybody else, or
-    one that is missing, leaves another state.
+    What a draw takes from a generator may depend on shape, dtype and device, never on the probabilities. A draw by
+    anybody else, or one that is missing, leaves another state.
     """
     shadow = torch.Generator(device=like.device)
     shadow.set_state(before)

@@ -13,6 +13,7 @@ import transformers
 from transformers import GenerationConfig, LogitsProcessor
 
 from harness.errors import ModelError
+from harness.records.sampling import Processor
 
 PROCESSORS, WARPERS = "_get_logits_processor", "_get_logits_warper"
 
@@ -60,10 +61,10 @@ def _noting(pipeline: Pipeline, build: Callable[..., Any], last: LogitsProcessor
     return built
 
 
-def described(processor: LogitsProcessor) -> str:
-    """A processor's class with its plain attributes by name: `TemperatureLogitsWarper(temperature=0.3)`."""
-    plain = {name: value for name, value in sorted(vars(processor).items()) if _is_plain(name, value)}
-    return f"{type(processor).__name__}({', '.join(f'{name}={value!r}' for name, value in plain.items())})"
+def described(processor: LogitsProcessor) -> Processor:
+    """A processor's class with its plain attributes, which are what a library lets it be set by."""
+    plain = {name: repr(value) for name, value in sorted(vars(processor).items()) if _is_plain(name, value)}
+    return Processor(name=type(processor).__name__, values=plain)
 
 
 def _is_plain(name: str, value: object) -> bool:

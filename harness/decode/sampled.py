@@ -79,6 +79,8 @@ def decode_sampled(loaded: LoadedModel, rows: PaddedRows, *, seeds: BatchSeeds, 
     `non_finite`; `not_drawable`, an ID without probability; `foreign_draw`, a generator that isn't where one draw a
     step leaves it.
     """
+    if loaded.model is None:
+        raise RuntimeError("the model was closed")
     watch, nucleus = StepWatch(tick), NucleusWatch()
     with watched_pipeline(loaded.model, nucleus) as pipeline:
         call = _seeded_call(loaded, rows, watch, seed=seed_value(seeds))
@@ -105,7 +107,9 @@ def _seeded_call(loaded: LoadedModel, rows: PaddedRows, watch: StepWatch, *, see
     before, state = rng_states(), generator_state(loaded.device)
     try:
         generated = generate_rows(loaded, rows.ids, rows.mask, watch)
-    except RuntimeError:  # torch's draw refuses NaN and infinity; on CUDA by an assertion after which nothing can be read
+    except (
+        RuntimeError
+    ):  # torch's draw refuses NaN and infinity; on CUDA by an assertion after which nothing can be read
         if watch.finite:
             require_steps(torch.stack(watch.finite, 1).cpu(), kind="non_finite", expected="finite logits")
         raise

@@ -60,6 +60,13 @@ class BatchSeeds(Record):
     run: str
 
 
+class Processor(Record):
+    """What changed the scores before a draw: its class, and its plain attributes by name, as Python writes them."""
+
+    name: str
+    values: dict[str, str]
+
+
 class SampledBatch(Record):
     """How one batch was drawn, read back from the call itself.
 
@@ -76,7 +83,7 @@ class SampledBatch(Record):
     columns: int
     draws: int
     parameters: dict[str, str]
-    processors: tuple[str, ...]
+    processors: tuple[Processor, ...]
     drawable: int
     several: int
 

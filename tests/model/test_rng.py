@@ -62,7 +62,7 @@ def test_a_short_seed_of_numpy_is_what_it_was():
 
 
 def test_a_cuda_state_is_seed_and_offset():
-    """16 bytes a device (as torch 2.11 on a CUDA device has them), the same for each; without a device there is none."""
+    """16 bytes a device (as torch 2.11 has them on an H200), the same for each; without a device there is none."""
     assert torch_cuda_state(2**40 + 7).hex() == "0700000000010000" + "00" * 8
     two = sha256_hex(torch_cuda_state(9) * 2)
     assert seeded_states(9, gpus=2).torch_cuda == StateHash(sha256=two)

@@ -1,4 +1,4 @@
-"""Seeds by rule: the published base seeds, run seeds computed by other means, and what each part of an identity changes."""
+"""Seeds by rule: the published base seeds, run seeds by other means, and what each part of an identity changes."""
 
 import hashlib
 from itertools import product

@@ -50,7 +50,7 @@ ASSISTANT = (
     "target_lookbehind",
 )
 
-# What cuts an ID off, and that one ID always stays: no library sets them otherwise for one sequence a row.
+# How a warper cuts an ID off, and that it leaves one: what `generate` sets for one sequence a row.
 UNSTEERING = (("filter_value", "-inf"), ("min_tokens_to_keep", "1"))
 
 Triple = tuple[str, object, object]
@@ -66,13 +66,11 @@ def effective_parameters(unit: SampledEvidence, contract: SampledContract, ids: 
     pairs: list[Triple] = [
         (f"parameter {name}", json.dumps(value), found.get(name, "not read back")) for name, value in wanted.items()
     ]
-    for name in set(found) - set(wanted) - set(ASSISTANT):
+    for name in sorted(set(found) - set(wanted) - set(ASSISTANT)):
         allowed = (FILLED_IN[name], "null") if name in FILLED_IN else (*NEUTRAL, "{}")
         pairs += [] if found[name] in allowed else [(f"parameter {name}", allowed[0], found[name])]
-    processors = [
-        [_steering(one) for one in each] for each in (expected_processors(contract), unit.sampling.processors)
-    ]
-    pairs.append(("processors", *processors))
+    wanted_processors = [_steering(one) for one in expected_processors(contract)]
+    pairs.append(("processors", wanted_processors, [_steering(one) for one in unit.sampling.processors]))
     return _differences(unit, pairs)
 
 

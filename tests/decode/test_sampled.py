@@ -373,7 +373,7 @@ def test_another_error_goes_on_as_it_is(sampler, draw, monkeypatch):
         raise RuntimeError("size mismatch")
 
     monkeypatch.setattr(sampler.model, "generate", refuse)
-    with pytest.raises(RuntimeError, match="^size mismatch$"):
+    with pytest.raises(RuntimeError, match=r"^size mismatch$"):
         draw()
 
 

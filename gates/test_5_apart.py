@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.checks.depth_apart import replay_hidden, replay_routes, replay_sources, replay_weights
 from harness.checks.pairs import independent_replay, placement_equivalence, row_determinism
 from harness.plugin.session import Judged
 
@@ -21,4 +22,28 @@ def test_fresh_process_reproduces_the_cell(judged: Judged) -> None:
 @pytest.mark.gate("row_determinism", row_determinism)
 def test_threads_and_workers_change_nothing(judged: Judged) -> None:
     """Ours: two threads, two processes, read back from the variants' records."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("replay_sources", replay_sources)
+def test_fresh_process_gives_the_source_object(judged: Judged) -> None:
+    """R05 depth 10: every field of the trace, identity fields too, from a process with another PYTHONHASHSEED."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("replay_hidden", replay_hidden)
+def test_fresh_process_gives_the_hidden_digest(judged: Judged) -> None:
+    """R05 depth 10: one stage of one cell in one scope."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("replay_routes", replay_routes)
+def test_fresh_process_gives_the_route_digest(judged: Judged) -> None:
+    """R05 depth 10: one gate's ordered routes of one cell in one scope."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("replay_weights", replay_weights)
+def test_fresh_process_gives_the_weight_digest(judged: Judged) -> None:
+    """R05 depth 10: one gate's route weights of one cell in one scope."""
     assert not judged.differences, judged.message

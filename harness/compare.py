@@ -6,14 +6,17 @@ padding dropped. This module doesn't know what a token says or which side of an 
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from typing import TypeVar
 
 from rapidfuzz.distance import Levenshtein
 
 from harness.errors import JournalError
+from harness.records.depth import TraceCell, TraceEvidence
 from harness.records.ledger import Comparison, EdgeRow
 from harness.records.protocol import Protocol
-from harness.records.run import CellRecord, UnitEvidence
+from harness.records.run import BatchEvidence, CellRecord, PromptRow, UnitEvidence
 
+Row = TypeVar("Row", bound=PromptRow)
 TODO = "The evidence isn't this protocol's: assemble the run again from its journals."
 
 
@@ -41,12 +44,21 @@ def similarity(distance: int, longest: int) -> float:
 
 def cells_by_condition(protocol: Protocol, unit: UnitEvidence) -> dict[str, CellRecord]:
     """A unit's cells in the protocol's order; JournalError unless each condition is there exactly once."""
-    found = [cell.condition for cell in unit.cells]
+    return _by_condition(protocol, unit, unit.cells)
+
+
+def traced_by_condition(protocol: Protocol, unit: TraceEvidence) -> dict[str, TraceCell]:
+    """The same of a unit that was traced."""
+    return _by_condition(protocol, unit, unit.cells)
+
+
+def _by_condition(protocol: Protocol, unit: BatchEvidence, rows: Sequence[Row]) -> dict[str, Row]:
+    found = [cell.condition for cell in rows]
     expected = [condition.id for condition in protocol.conditions]
     if sorted(found) != sorted(expected):
         where = f"unit {unit.source_id}, {unit.replicate}: conditions"
         raise JournalError(where, expected=str(expected), found=str(found), todo=TODO)
-    cells = {cell.condition: cell for cell in unit.cells}
+    cells = {cell.condition: cell for cell in rows}
     return {name: cells[name] for name in expected}
 
 

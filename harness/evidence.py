@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.canon import sha256_hex
 from harness.errors import HarnessError, JournalError
@@ -18,10 +18,14 @@ from harness.journal.assemble import read_environment, read_placement, read_run,
 from harness.journal.folder import RunFolder, failures, journals, read_journal, read_record
 from harness.ledgers.book import AnyLedger, ledger_type
 from harness.places import places
+from harness.prompts.registered import registered_batches
+from harness.prompts.targets import SourceTargets
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
 from harness.protocols.grids import RowKey, UnitKey
 from harness.protocols.load import LoadedProtocol
-from harness.records.protocol import PairRule, Variant
+from harness.records.depth import TraceCell, TraceEvidence
+from harness.records.kinds import AnyRun, AnyUnit, journal_type
+from harness.records.protocol import ApartRule, Variant
 from harness.records.run import (
     Baseline,
     CellRecord,
@@ -29,7 +33,7 @@ from harness.records.run import (
     Failure,
     PlacementFacts,
     ProcessIdentity,
-    Run,
+    PromptRow,
     RunSpec,
     UnitEvidence,
     UnitObservation,
@@ -37,6 +41,7 @@ from harness.records.run import (
 from harness.records.sandbox import Task
 from harness.sandbox.bundle import harness_sha256
 
+Kind = TypeVar("Kind")
 Differences = tuple[str, ...]
 Check = Callable[[Any, RowKey], Differences]
 
@@ -87,7 +92,7 @@ class RunEvidence:
         return read_placement(self.folder)
 
     @cached_property
-    def run(self) -> Run:
+    def run(self) -> AnyRun:
         """The assembled run; where generation was stopped, what stopped it."""
         if self.stopped is not None:
             raise self.stopped
@@ -116,19 +121,34 @@ class RunEvidence:
         return self.loaded.units(self.spec.grid, self.spec.domains)
 
     @cached_property
-    def units(self) -> dict[tuple[str, str], UnitEvidence]:
+    def units(self) -> dict[tuple[str, str], AnyUnit]:
         """Units by source ID and replicate."""
         return units_by_key(self.run.units)
 
     @cached_property
     def processes(self) -> tuple[ProcessIdentity, ...]:
         """Who made the units, one entry a unit."""
-        return tuple(read_journal(path).observation.process for path in journals(self.folder))
+        return tuple(one.process for one in self._observations.values())
+
+    @cached_property
+    def _observations(self) -> dict[Path, UnitObservation]:
+        """How each unit was made, by its journal's path; every journal is verified on the way."""
+        kind = journal_type(self.loaded.protocol)
+        return {path: read_journal(path, kind).observation for path in journals(self.folder)}
 
     @cached_property
     def tokenizer(self) -> PromptTokenizer:
         """The registered tokenizer, from hash-checked files."""
         return locate_tokenizer(self.loaded, self.checkpoint, places())
+
+    @cached_property
+    def registered_targets(self) -> dict[str, SourceTargets]:
+        """Target tokens by source ID as the registered inputs and the registered tokenizer give them now."""
+        per_domain = self.loaded.protocol.grids[self.spec.grid].per_domain
+        batches = registered_batches(
+            self.loaded, self.tokenizer, self.inputs, domains=self.spec.domains, per_domain=per_domain
+        )
+        return {source_id: batch.targets for source_id, batch in batches.items() if batch.targets is not None}
 
     @cached_property
     def registered_gold(self) -> dict[str, str]:
@@ -154,23 +174,42 @@ class RunEvidence:
 
     def observation(self, row: RowKey) -> UnitObservation:
         """How the row's unit was made."""
-        return read_journal(self.folder.journal(_unit_key(row))).observation
+        found = self._observations.get(self.folder.journal(_unit_key(row)))
+        if found is None:
+            raise self._lacks(row, "a journal", "none")
+        return found
 
-    def unit(self, row: RowKey) -> UnitEvidence:
-        """The row's unit; JournalError where the run has none."""
+    def batch(self, row: RowKey) -> AnyUnit:
+        """The row's unit, whatever was done with it; JournalError where the run has none."""
         key = _unit_key(row)
         unit = self.units.get((key.source_id, key.replicate))
         if unit is None:
             raise self._lacks(row, "a unit", "none")
         return unit
 
+    def unit(self, row: RowKey) -> UnitEvidence:
+        """The row's unit in a run that generates."""
+        return _of_kind(self.batch(row), UnitEvidence)
+
+    def trace(self, row: RowKey) -> TraceEvidence:
+        """The row's unit in a run that traces."""
+        return _of_kind(self.batch(row), TraceEvidence)
+
     def cell(self, row: RowKey) -> CellRecord:
-        """The row's cell, by its condition; JournalError where it isn't there exactly once."""
+        """The row's cell, by its condition, in a run that generates; JournalError where it isn't there exactly once."""
         return self.condition(row, row.item)
 
     def condition(self, row: RowKey, name: str) -> CellRecord:
+        """The cell of a condition in the row's unit, in a run that generates."""
+        return _of_kind(self.prompt(row, name), CellRecord)
+
+    def traced(self, row: RowKey, name: str) -> TraceCell:
+        """The cell of a condition in the row's unit, in a run that traces."""
+        return _of_kind(self.prompt(row, name), TraceCell)
+
+    def prompt(self, row: RowKey, name: str) -> PromptRow:
         """The cell of a condition in the row's unit; JournalError where it isn't there exactly once."""
-        cells = [cell for cell in self.unit(row).cells if cell.condition == name]
+        cells = [cell for cell in self.batch(row).cells if cell.condition == name]
         if len(cells) != 1:
             raise self._lacks(row, f"one cell {name}", str(len(cells)))
         return cells[0]
@@ -178,6 +217,12 @@ class RunEvidence:
     def _lacks(self, row: RowKey, expected: str, found: str) -> JournalError:
         where = f"{self.folder.path}: {cell_name(row)}"
         return JournalError(where, expected=expected, found=found, todo="Start a new run.")
+
+
+def _of_kind(record: object, kind: type[Kind]) -> Kind:
+    if not isinstance(record, kind):
+        raise RuntimeError(f"a check of {kind.__name__} on {type(record).__name__}")
+    return record
 
 
 def _unit_key(row: RowKey) -> UnitKey:
@@ -192,7 +237,7 @@ class PairEvidence:
 
     first: RunEvidence
     second: RunEvidence
-    rule: PairRule
+    rule: ApartRule
     pids: tuple[int, ...]
 
 

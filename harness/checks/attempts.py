@@ -25,7 +25,7 @@ from harness.journal.attempts import (
 )
 from harness.journal.folder import RunFolder, failures, journals, read_record
 from harness.journal.requested import requested_of
-from harness.protocols.grids import RowKey
+from harness.protocols.grids import RowKey, placement_rule
 from harness.records.attempts import (
     Attempt,
     Attempts,
@@ -36,7 +36,7 @@ from harness.records.attempts import (
     WhileDecoding,
 )
 from harness.records.audit import SmokeReference
-from harness.records.protocol import CompletionProtocol, PairRule
+from harness.records.protocol import ApartRule, CompletionProtocol, PairRule
 
 Pair = tuple[str, object, object]
 SMOKE = "smoke.json"
@@ -202,7 +202,7 @@ def _made(evidence: RunEvidence, attempt: Attempt, check: PlacementCheck) -> Run
     return replace(evidence, folder=check_folder(evidence.folder, attempt.number, check.placement), stopped=None)
 
 
-def _cells(evidence: RunEvidence, rule: PairRule) -> tuple[RowKey, ...]:
+def _cells(evidence: RunEvidence, rule: ApartRule) -> tuple[RowKey, ...]:
     protocol = evidence.loaded.protocol
     units = evidence.loaded.units(rule.grid, evidence.spec.domains)
     return tuple(RowKey(unit, condition.id) for unit in units for condition in protocol.conditions)
@@ -213,7 +213,7 @@ def _processes(evidence: RunEvidence) -> set[tuple[int, int]]:
 
 
 def _rule(evidence: RunEvidence) -> PairRule:
-    return evidence.loaded.protocol.placement_equivalence
+    return placement_rule(evidence.loaded.protocol)
 
 
 def _ladder(evidence: RunEvidence) -> Sequence[str]:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from harness.evidence import Differences, RunEvidence, cell_name, differs
-from harness.ledgers.book import AnyLedger, ledger_of
+from harness.ledgers.book import AnyLedger, GenerationLedger, ledger_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
 from harness.records.completion import CompletionEdgeRow, CompletionRow
+from harness.records.depth_ledger import DepthLedger
 from harness.records.ledger import CellRow, EdgeRow
 
 Row = CellRow | EdgeRow | CompletionRow | CompletionEdgeRow
@@ -15,14 +16,14 @@ Row = CellRow | EdgeRow | CompletionRow | CompletionEdgeRow
 
 def observations(evidence: RunEvidence, row: RowKey) -> Differences:
     """The cell's ledger row exists once and is what the registered evaluators give on the run's text."""
-    stored = [one for one in evidence.ledger.cells if _is(one, row) and one.condition == row.item]
+    stored = [one for one in _generated(evidence.ledger).cells if _is(one, row) and one.condition == row.item]
     again = [one for one in recomputed(evidence).cells if _is(one, row) and one.condition == row.item]
     return _same(row, stored, again)
 
 
 def paired_comparison(evidence: RunEvidence, row: RowKey) -> Differences:
     """The edge's row exists once, follows from the two cells' IDs, and is possible at all."""
-    stored = [one for one in evidence.ledger.edges if _is(one, row) and one.edge == row.item]
+    stored = [one for one in _generated(evidence.ledger).edges if _is(one, row) and one.edge == row.item]
     again = [one for one in recomputed(evidence).edges if _is(one, row) and one.edge == row.item]
     found = _same(row, stored, again)
     if found:
@@ -45,13 +46,18 @@ def eq_pair(pair: tuple[int, int]) -> bool:
     return pair[0] == pair[1]
 
 
-def recomputed(evidence: RunEvidence) -> AnyLedger:
+def _generated(book: AnyLedger) -> GenerationLedger:
+    if isinstance(book, DepthLedger):
+        raise RuntimeError("outputs are compared, and a trace has none")
+    return book
+
+
+def recomputed(evidence: RunEvidence) -> GenerationLedger:
     """The ledger that the run and its executions give now, computed once for a piece of evidence."""
     cache = evidence.__dict__
     if "_recomputed" not in cache:
         cache["_recomputed"] = ledger_of(evidence.loaded.protocol, evidence.run, read_executions(evidence.folder))
-    again: AnyLedger = cache["_recomputed"]
-    return again
+    return _generated(cache["_recomputed"])
 
 
 def _is(one: Row, row: RowKey) -> bool:

@@ -14,7 +14,7 @@ from harness.journal.folder import RunFolder
 from harness.ledgers.executions import execution_key, read_executions
 from harness.protocols.grids import RowKey, gate_rows
 from harness.records.audit import Audit, SmokeReference
-from harness.records.run import Deviation
+from harness.records.run import CellRecord, Deviation, PromptRow
 from harness.snapshots.content import containers_of, origins_of, snapshot_bytes, unit_snapshot, verdict_snapshot
 from harness.snapshots.store import Frozen, altered_files, judgement_digests, links, read_audit, verdicts_name
 
@@ -57,10 +57,10 @@ def frozen_snapshots(evidence: SnapshotEvidence, row: RowKey) -> Differences:
         found.append(differs(f"{cell_name(row)} protocol digest", frozen.index.protocol_digest, run.loaded.digest))
     if row.unit is None or row.unit.name not in frozen.index.units:
         return (*found, differs(cell_name(row), "a frozen snapshot", "none"))
-    content = unit_snapshot(run.unit(row), run.ledger)
+    content = unit_snapshot(run.batch(row), run.ledger)
     stored = read_bytes(frozen.file(row.unit), what="snapshot")
     if stored != snapshot_bytes(content):
-        found.append(_first_difference(row, stored, snapshot_bytes(content)))
+        found.append(first_difference(row, stored, snapshot_bytes(content)))
     return tuple(found)
 
 
@@ -77,10 +77,10 @@ def frozen_verdicts(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     found = [differs(where, "another run's", "the frozen run's own: nothing to compare")] if own else []
     made = snapshot_bytes(verdict_snapshot(unit, run.ledger, executions))
     stored = read_bytes(frozen.verdicts(row.unit), what="frozen verdicts")
-    return (*found, _first_difference(row, stored, made)) if stored != made else tuple(found)
+    return (*found, first_difference(row, stored, made)) if stored != made else tuple(found)
 
 
-def _first_difference(row: RowKey, stored: bytes, made: bytes) -> str:
+def first_difference(row: RowKey, stored: bytes, made: bytes) -> str:
     """The first line that differs, and the condition of the cell that it is in."""
     try:
         one, other = json.loads(stored), json.loads(made)
@@ -155,11 +155,17 @@ def _parting(run: RunEvidence, smoke: RunEvidence) -> list[str]:
     for unit in smoke.run.units:
         here = run.units.get((unit.source_id, unit.replicate))
         cells = {cell.condition: cell for cell in here.cells} if here else {}
-        for cell in unit.cells:
-            ids = cells[cell.condition].generated_ids if cell.condition in cells else ()
-            if cell.generated_ids != ids[: len(cell.generated_ids)]:
-                parting.append(f"{unit.source_id} {cell.condition}")
+        parting += [
+            f"{unit.source_id} {cell.condition}" for cell in unit.cells if not _begins(cells.get(cell.condition), cell)
+        ]
     return parting
+
+
+def _begins(here: PromptRow | None, smoke: PromptRow) -> bool:
+    """Whether this run's cell begins as the smoke run's did: generated tokens within the smaller budget, or a trace."""
+    if isinstance(here, CellRecord) and isinstance(smoke, CellRecord):
+        return smoke.generated_ids == here.generated_ids[: len(smoke.generated_ids)]
+    return here == smoke
 
 
 def _smoke_rows(run: RunEvidence) -> dict[str, int]:

@@ -8,8 +8,9 @@ from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import cell_problem, read_journal
 from harness.protocols.grids import RowKey
 from harness.records.base import Frozen
+from harness.records.kinds import AnyJournal, journal_type
 from harness.records.profile import SpecialIds
-from harness.records.protocol import DecodeContract
+from harness.records.protocol import DecodeContract, GenerationProtocol
 from harness.records.sampling import SampledContract
 
 NEUTRAL = ("null", "0", "0.0", "false")
@@ -24,7 +25,8 @@ def normal_return(evidence: RunEvidence, row: RowKey) -> Differences:
             return (differs(cell_name(row), "a call that returns", f"{failure.kind}: {failure.message}"),)
     if not evidence.folder.journal(row.unit).exists():
         return (differs(cell_name(row), "a journal", "none: the run stopped before this unit"),)
-    rows = [cell.condition for cell in read_journal(evidence.folder.journal(row.unit)).evidence.cells]
+    journal: AnyJournal = read_journal(evidence.folder.journal(row.unit), journal_type(evidence.loaded.protocol))
+    rows = [cell.condition for cell in journal.evidence.cells]
     return () if rows.count(row.item) == 1 else (differs(cell_name(row), "one row", f"{rows.count(row.item)} rows"),)
 
 
@@ -33,7 +35,10 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
 
     Values are compared as JSON text, so that 1 isn't true and 1.0 isn't 1.
     """
-    wanted = registered_config(evidence.loaded.protocol.decode, evidence.loaded.profile.special_ids)
+    protocol = evidence.loaded.protocol
+    if not isinstance(protocol, GenerationProtocol):
+        raise RuntimeError(f"{protocol.id} generates nothing")
+    wanted = registered_config(protocol.decode, evidence.loaded.profile.special_ids)
     effective = evidence.environment.generation_config
     found = [
         differs(f"{row.item} generation config {name}", json.dumps(value), effective.get(name, "not read back"))
@@ -45,7 +50,7 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
         for name, value in effective.items()
         if name not in wanted and value not in NEUTRAL
     ]
-    return (*found, *others, *_execution(evidence, row))
+    return (*found, *others, *execution(evidence, row))
 
 
 def registered_config(contract: DecodeContract | SampledContract, ids: SpecialIds) -> dict[str, object]:
@@ -64,11 +69,11 @@ def registered_config(contract: DecodeContract | SampledContract, ids: SpecialId
     }
 
 
-def _execution(evidence: RunEvidence, row: RowKey) -> Iterator[str]:
+def execution(evidence: RunEvidence, row: RowKey) -> Iterator[str]:
     """R04 1 and 6.1: kernels, precision, threads, software and weights as read back; a port lists what deviates."""
-    execution, environment = evidence.loaded.protocol.execution, evidence.environment
+    registered, environment = evidence.loaded.protocol.execution, evidence.environment
     names = ("dtype", "attention", "experts", "threads", "deterministic_algorithms", "float32_matmul_precision")
-    pairs = [(name, getattr(execution, name), getattr(environment, name)) for name in names]
+    pairs = [(name, getattr(registered, name), getattr(environment, name)) for name in names]
     pairs += [
         (f"software.{name}", pin, environment.packages.get(name, "not installed"))
         for name, pin in evidence.loaded.protocol.software.packages.items()
@@ -132,7 +137,7 @@ def output_identity(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def rng_untouched(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 4: Python, NumPy, torch CPU and CUDA states are the same before and after, and before every unit."""
-    unit = evidence.unit(row)
+    unit = evidence.batch(row)
     first = evidence.run.units[0].rng_before
     found = [] if unit.rng_before == first else [differs(f"{cell_name(row)} seeded states", first, unit.rng_before)]
     for name in ("python", "numpy", "torch_cpu", "torch_cuda"):

@@ -14,6 +14,7 @@ from harness.checks.prompts import batch_alignment, prompt_hashes
 from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
+from harness.records.protocol import PairRule
 from harness.records.run import ProcessIdentity
 
 Pairs = Sequence[tuple[str, object, object]]
@@ -46,7 +47,7 @@ def independent_replay(pair: PairEvidence, row: RowKey) -> Differences:
         ("environment", one.run.environment_sha256, other.run.environment_sha256),
         ("placement", one.placement, other.placement),
     )
-    return (*made_apart(pair, row), *_differences(row, pairs), *same_cell(pair, row))
+    return (*made_apart(pair, row), *other_hash_seed(pair, row), *_differences(row, pairs), *same_cell(pair, row))
 
 
 def row_determinism(evidence: VariantEvidence, row: RowKey) -> Differences:
@@ -69,6 +70,18 @@ def row_determinism(evidence: VariantEvidence, row: RowKey) -> Differences:
 
 
 def made_apart(pair: PairEvidence, row: RowKey) -> Differences:
+    """The two runs are two, and what is required of the first one's cell holds of the second's."""
+    return (*proven_apart(pair, row), *_second_holds(pair, row))
+
+
+def other_hash_seed(pair: PairEvidence, row: RowKey) -> Differences:
+    """No process of the second run hashes a text as one of the first does, so no set has one order in both (R05 10)."""
+    shared = {one.str_hash for one in pair.first.processes} & {one.str_hash for one in pair.second.processes}
+    pairs: Pairs = (("Python's hash seed", "another", "the same" if shared else "another"),)
+    return _differences(row, pairs)
+
+
+def proven_apart(pair: PairEvidence, row: RowKey) -> Differences:
     """The two runs share no process, model load or call; the second has the rule's grid and is the children's."""
     one, other = pair.first, pair.second
     loads = len(_loads(one.processes) & _loads(other.processes))
@@ -86,7 +99,7 @@ def made_apart(pair: PairEvidence, row: RowKey) -> Differences:
         ("start after the run's own", True, _first_start(other) > _first_start(one)),
         ("failures, also in attempts that were moved aside", [], _failures(other)),
     )
-    return (*_differences(row, pairs), *_second_holds(pair, row))
+    return _differences(row, pairs)
 
 
 def _second_holds(pair: PairEvidence, row: RowKey) -> Differences:
@@ -126,6 +139,8 @@ def _call(evidence: RunEvidence, row: RowKey) -> tuple[int, int]:
 
 def same_cell(pair: PairEvidence, row: RowKey) -> Differences:
     """Every registered field of the cell, its IDs among them, is equal in both runs; IDs say where they part."""
+    if not isinstance(pair.rule, PairRule):
+        raise RuntimeError("cells are compared over registered fields, and this rule has none")
     one, other = pair.first.cell(row), pair.second.cell(row)
     found = [] if "generated_ids" in pair.rule.fields else [differs(cell_name(row), "generated_ids compared", "not")]
     for name in pair.rule.fields:

@@ -4,13 +4,13 @@ from harness.canon import ids_sha256
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
 from harness.records.protocol import Condition
-from harness.records.run import CellRecord
+from harness.records.run import PromptRow
 
 
 def prompt_hashes(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 5: the cell's prompt hash is the manifest's, and its own prompt IDs give it."""
-    cell = evidence.cell(row)
-    registered = evidence.loaded.source(evidence.unit(row).source_id).prompts[row.item]
+    cell = evidence.prompt(row, row.item)
+    registered = evidence.loaded.source(evidence.batch(row).source_id).prompts[row.item]
     pairs = (
         ("prompt_sha256", registered.sha256, cell.prompt_sha256),
         ("hash of the prompt IDs", registered.sha256, ids_sha256(cell.prompt_ids)),
@@ -21,7 +21,7 @@ def prompt_hashes(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def single_id_contract(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 2 and 6.4: against its level's official cell, exactly the registered number of IDs differs."""
-    cell = evidence.cell(row)
+    cell = evidence.prompt(row, row.item)
     condition = _condition(evidence, row.item)
     boundary = next(one for one in evidence.loaded.protocol.boundaries if one.name == condition.boundary)
     official = _official(evidence, row, condition)
@@ -46,7 +46,7 @@ def single_id_contract(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def batch_alignment(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 2 and 6.3: equal length within a level, one last column, BOS where it belongs, left padding only."""
-    unit = evidence.unit(row)
+    unit = evidence.batch(row)
     bos = evidence.loaded.profile.special_ids.bos
     width = max(len(cell.prompt_ids) for cell in unit.cells)
     found: list[str] = []
@@ -68,8 +68,8 @@ def _condition(evidence: RunEvidence, name: str) -> Condition:
     return next(one for one in evidence.loaded.protocol.conditions if one.id == name)
 
 
-def _official(evidence: RunEvidence, row: RowKey, condition: Condition) -> CellRecord:
+def _official(evidence: RunEvidence, row: RowKey, condition: Condition) -> PromptRow:
     name = next(
         one.id for one in evidence.loaded.protocol.conditions if one.system == condition.system and one.edits == 0
     )
-    return evidence.condition(row, name)
+    return evidence.prompt(row, name)

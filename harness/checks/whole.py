@@ -17,7 +17,7 @@ from harness.ledgers.book import ledger_of, statistics_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
 from harness.records.protocol import Placement
-from harness.records.run import CompletionRun, Failure, PlacementFacts
+from harness.records.run import CompletionRun, Failure, PlacementFacts, Run
 
 _LAYER = re.compile(r"model\.layers\.(\d+)")
 
@@ -113,6 +113,8 @@ def _stored(evidence: RunEvidence, name: str) -> str:
 
 
 def _other_gold(evidence: RunEvidence) -> list[str]:
+    if not isinstance(evidence.run, Run):
+        return []
     registered, recorded = evidence.registered_gold, evidence.run.gold
     return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))
 

@@ -16,7 +16,6 @@ from harness.decode.watch import (
     Tick,
     finished_steps,
     generate_rows,
-    out_of_memory,
     require_steps,
     require_watched,
 )
@@ -38,7 +37,6 @@ __all__ = [
     "decode_greedy",
     "is_out_of_memory",
     "judge_steps",
-    "out_of_memory",
 ]
 
 

@@ -12,7 +12,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 
 from harness.errors import DecodeError
 from harness.model.load import LoadedModel
-from harness.model.memory import is_out_of_memory
+from harness.model.memory import is_out_of_memory, out_of_memory
 
 Tick = Callable[[int], None]
 
@@ -57,20 +57,9 @@ def generate_rows(
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            raise out_of_memory(error) from error
+            raise out_of_memory("generation", error) from error
     generated: torch.Tensor = output[:, input_ids.shape[1] :].cpu()
     return generated
-
-
-def out_of_memory(error: BaseException) -> DecodeError:
-    """The one word for every way in which memory ran out; the requested bytes are in the message."""
-    return DecodeError(
-        "generation",
-        kind="out_of_memory",
-        expected="memory for the whole batch",
-        found=str(error).split("\n")[0] or type(error).__name__,
-        todo="Take the next lower registered placement; the batch is never split.",
-    )
 
 
 def finished_steps(generated: torch.Tensor, eos: int) -> torch.Tensor:

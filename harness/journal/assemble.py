@@ -5,24 +5,29 @@ A pure function of the folder's records; two runs that made the same evidence gi
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from harness.canon import digest
 from harness.errors import JournalError
 from harness.journal.folder import TODO, RunFolder, journals, read_journal, read_record
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
-from harness.records.protocol import AnyProtocol, CompletionProtocol
+from harness.records.depth import DepthRun, TraceBaseline, TraceEvidence
+from harness.records.kinds import AnyJournal, AnyRun, AnyUnit, journal_type, run_type
+from harness.records.protocol import AnyProtocol, CompletionProtocol, DepthProtocol
 from harness.records.run import (
+    AssembledRun,
     Baseline,
     CodeTask,
     CompletionRun,
     Environment,
-    Journal,
     PlacementFacts,
     Run,
     RunSpec,
     UnitEvidence,
 )
+
+AnyBaseline = TypeVar("AnyBaseline", bound=Baseline)
 
 
 def read_spec(folder: RunFolder) -> RunSpec:
@@ -40,7 +45,7 @@ def read_placement(folder: RunFolder) -> PlacementFacts:
     return read_record(folder.file("placement.json"), PlacementFacts, what="placement record")
 
 
-def read_units(folder: RunFolder, loaded: LoadedProtocol) -> dict[UnitKey, Journal]:
+def read_units(folder: RunFolder, loaded: LoadedProtocol) -> dict[UnitKey, AnyJournal]:
     """Every journal of the run by identity, verified; a stranger, a missing or a foreign unit is a JournalError."""
     spec = read_spec(folder)
     require_spec(folder, spec, loaded)
@@ -79,9 +84,9 @@ def verify_units(folder: RunFolder, keys: tuple[UnitKey, ...], loaded: LoadedPro
         verified_journal(folder, key, loaded, spec)
 
 
-def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, spec: RunSpec) -> Journal:
+def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, spec: RunSpec) -> AnyJournal:
     """One journal, checked against protocol, environment, placement, grid, source and conditions."""
-    journal = read_journal(folder.journal(key))
+    journal: AnyJournal = read_journal(folder.journal(key), journal_type(loaded.protocol))
     evidence = journal.evidence
     wanted = {
         "protocol_digest": spec.protocol_digest,
@@ -93,8 +98,9 @@ def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, sp
         "source_id": key.source_id,
         "replicate": key.replicate,
         "source_text_sha256": loaded.source(key.source_id).text_sha256,
-        "max_new_tokens": loaded.protocol.grids[spec.grid].max_new_tokens,
     }
+    if isinstance(evidence, UnitEvidence):
+        wanted["max_new_tokens"] = loaded.protocol.grids[spec.grid].max_new_tokens
     for name, value in wanted.items():
         if getattr(evidence, name) != value:
             raise JournalError(
@@ -112,14 +118,15 @@ def read_gold(folder: RunFolder) -> dict[str, str]:
     return read_record(folder.file("gold.json"), dict[str, str], what="gold numbers")
 
 
-def read_baseline(folder: RunFolder) -> Baseline:
+def read_baseline(folder: RunFolder, kind: type[AnyBaseline]) -> AnyBaseline:
     """baseline.json: the cells of the earlier run, as they were read from its frozen or judged records."""
-    return read_record(folder.file("baseline.json"), Baseline, what="baseline")
+    return read_record(folder.file("baseline.json"), kind, what="baseline")
 
 
 def baseline_name(folder: RunFolder) -> str:
     """The run that a folder's baseline is of, by its digest; none for a run that is held against no baseline."""
-    return read_baseline(folder).run_sha256 if folder.file("baseline.json").exists() else "none"
+    path = folder.file("baseline.json")
+    return str(read_record(path, dict[str, Any], what="baseline").get("run_sha256")) if path.exists() else "none"
 
 
 def read_tasks(folder: RunFolder) -> dict[str, CodeTask]:
@@ -127,11 +134,23 @@ def read_tasks(folder: RunFolder) -> dict[str, CodeTask]:
     return read_record(folder.file("tasks.json"), dict[str, CodeTask], what="code tasks")
 
 
-def assemble(folder: RunFolder, loaded: LoadedProtocol) -> Run:
-    """The run's record from its journals; for a completion protocol, with its baseline and tasks."""
+def assemble(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
+    """The run's record from its journals, of the protocol's kind: with its gold numbers, its baseline, its tasks."""
+    units = [journal.evidence for journal in read_units(folder, loaded).values()]
+    head = _head(folder, loaded)
+    if isinstance(loaded.protocol, DepthProtocol):
+        traced = tuple(unit for unit in units if isinstance(unit, TraceEvidence))
+        return DepthRun(**head, baseline=read_baseline(folder, TraceBaseline), units=traced)
+    head |= {"gold": read_gold(folder), "units": tuple(unit for unit in units if isinstance(unit, UnitEvidence))}
+    if not isinstance(loaded.protocol, CompletionProtocol):
+        return Run(**head)
+    return CompletionRun(**head, baseline=read_baseline(folder, Baseline), tasks=read_tasks(folder))
+
+
+def _head(folder: RunFolder, loaded: LoadedProtocol) -> dict[str, Any]:
+    """What every kind of run begins with, by field."""
     spec = read_spec(folder)
-    units = read_units(folder, loaded)
-    run = Run(
+    head = AssembledRun(
         schema=1,
         protocol=loaded.protocol.id,
         registered_id=loaded.protocol.registered_id,
@@ -143,27 +162,19 @@ def assemble(folder: RunFolder, loaded: LoadedProtocol) -> Run:
         domains=spec.domains,
         environment_sha256=digest(read_environment(folder)),
         placement=read_placement(folder),
-        gold=read_gold(folder),
-        units=tuple(journal.evidence for journal in units.values()),
     )
-    if not isinstance(loaded.protocol, CompletionProtocol):
-        return run
-    return CompletionRun(
-        **{name: getattr(run, name) for name in run.__struct_fields__},
-        baseline=read_baseline(folder),
-        tasks=read_tasks(folder),
-    )
+    return {name: getattr(head, name) for name in head.__struct_fields__}
 
 
-def read_run(folder: RunFolder, protocol: AnyProtocol) -> Run:
+def read_run(folder: RunFolder, protocol: AnyProtocol) -> AnyRun:
     """run.json as it was assembled, of the protocol's kind."""
-    kind = CompletionRun if isinstance(protocol, CompletionProtocol) else Run
-    return read_record(folder.file("run.json"), kind, what="assembled run")
+    run: AnyRun = read_record(folder.file("run.json"), run_type(protocol), what="assembled run")
+    return run
 
 
-def units_by_key(units: Iterable[UnitEvidence]) -> dict[tuple[str, str], UnitEvidence]:
+def units_by_key(units: Iterable[AnyUnit]) -> dict[tuple[str, str], AnyUnit]:
     """Units by (source ID, replicate); a unit that occurs twice is a JournalError."""
-    result: dict[tuple[str, str], UnitEvidence] = {}
+    result: dict[tuple[str, str], AnyUnit] = {}
     for unit in units:
         identity = (unit.source_id, unit.replicate)
         if identity in result:

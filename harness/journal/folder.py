@@ -6,7 +6,7 @@ Every write is atomic. A journal is verified whenever it is read: by its evidenc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from filelock import FileLock, Timeout
@@ -16,8 +16,11 @@ from harness.errors import CanonError, JournalError, SessionError
 from harness.files import read_bytes, require_writable, write_atomic
 from harness.protocols.grids import UnitKey
 from harness.records.base import T, decode_json
-from harness.records.run import CellRecord, Failure, Journal, UnitEvidence, UnitObservation
+from harness.records.depth import TraceEvidence, TraceJournal
+from harness.records.kinds import AnyJournal, AnyUnit
+from harness.records.run import CellRecord, Failure, Journal, PromptRow, UnitObservation
 
+SomeJournal = TypeVar("SomeJournal", bound=AnyJournal)
 TODO = "Journals are evidence and aren't edited: restore the file, or start a new run."
 
 
@@ -123,15 +126,19 @@ def _first_step(one: Any, other: Any) -> tuple[str, Any, Any] | None:
     return None
 
 
-def write_journal(folder: RunFolder, key: UnitKey, evidence: UnitEvidence, observation: UnitObservation) -> None:
+def write_journal(folder: RunFolder, key: UnitKey, evidence: AnyUnit, observation: UnitObservation) -> None:
     """Land a finished unit by atomic rename."""
-    journal = Journal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
+    journal: AnyJournal
+    if isinstance(evidence, TraceEvidence):
+        journal = TraceJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
+    else:
+        journal = Journal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     write_record(folder.journal(key), journal)
 
 
-def read_journal(path: Path) -> Journal:
-    """A journal whose every digest holds; JournalError names the unit and the cell."""
-    journal = read_record(path, Journal, what="journal")
+def read_journal(path: Path, kind: type[SomeJournal]) -> SomeJournal:
+    """A journal of the protocol's kind whose every digest holds; JournalError names the unit and the cell."""
+    journal = read_record(path, kind, what="journal")
     try:
         _require_digests(journal, f"{path.name}: {journal.evidence.source_id}")
     except CanonError as error:
@@ -139,9 +146,9 @@ def read_journal(path: Path) -> Journal:
     return journal
 
 
-def _require_digests(journal: Journal, unit: str) -> None:
+def _require_digests(journal: AnyJournal, unit: str) -> None:
     for cell in journal.evidence.cells:
-        problem = cell_problem(cell)
+        problem = cell_problem(cell) if isinstance(cell, CellRecord) else prompt_problem(cell)
         if problem is not None:
             where = f"{unit} {cell.condition}: {problem[0]}"
             raise JournalError(where, expected=problem[1], found=problem[2], todo=TODO)
@@ -151,7 +158,7 @@ def _require_digests(journal: Journal, unit: str) -> None:
         raise JournalError(f"{where}: evidence_sha256", expected=journal.evidence_sha256, found=found, todo=TODO)
 
 
-def disagreement(evidence: UnitEvidence) -> str:
+def disagreement(evidence: AnyUnit) -> str:
     """Condition and field of the first cell that doesn't agree with its batch, for the message of an altered unit.
 
     Empty where none is found: the digest says that something was altered, not what.
@@ -162,7 +169,7 @@ def disagreement(evidence: UnitEvidence) -> str:
         pairs = (
             ("left_padding", cell.left_padding == width - len(cell.prompt_ids)),
             ("edits", edited),
-            ("eos and truncated", cell.eos != cell.truncated),
+            ("eos and truncated", not isinstance(cell, CellRecord) or cell.eos != cell.truncated),
         )
         for name, agrees in pairs:
             if not agrees:
@@ -177,16 +184,19 @@ def cell_problem(cell: CellRecord) -> tuple[str, str, str] | None:
     except UnicodeError as error:
         return "text_escaped", "escaped text", str(error)
     checks = (
-        ("prompt_sha256", ids_sha256(cell.prompt_ids), cell.prompt_sha256),
         ("generated_sha256", ids_sha256(cell.generated_ids), cell.generated_sha256),
         ("text_sha256", text_sha256(text), cell.text_sha256),
         ("text_escaped", escaped(text), cell.text_escaped),
         ("length", str(len(cell.generated_ids)), str(cell.length)),
     )
-    for name, computed, stored in checks:
-        if computed != stored:
-            return name, computed, stored
-    return None
+    differing = (one for one in checks if one[1] != one[2])
+    return prompt_problem(cell) or next(differing, None)
+
+
+def prompt_problem(cell: PromptRow) -> tuple[str, str, str] | None:
+    """The same of a row's prompt alone."""
+    found = ids_sha256(cell.prompt_ids)
+    return None if found == cell.prompt_sha256 else ("prompt_sha256", found, cell.prompt_sha256)
 
 
 def journals(folder: RunFolder) -> Iterator[Path]:

@@ -35,7 +35,7 @@ NO_CODE = NotObserved(reason="the domain registers no entry point")
 
 def ledger(protocol: BehaviorProtocol, run: Run) -> Ledger:
     """Rows of a run; JournalError where the run isn't exactly a grid of this protocol."""
-    units = units_in_order(protocol, run)
+    units = units_in_order(protocol, run, run.units)
     return Ledger(
         schema=1,
         protocol=run.protocol,

@@ -7,35 +7,47 @@ from harness.errors import JournalError
 from harness.ledgers.behavior import ledger
 from harness.ledgers.completion import completion_ledger
 from harness.ledgers.completion_statistics import completion_statistics
+from harness.ledgers.depth import depth_ledger
+from harness.ledgers.depth_statistics import depth_statistics
 from harness.ledgers.statistics import statistics
 from harness.records.completion import CompletionLedger, CompletionStatistics
+from harness.records.depth import DepthRun
+from harness.records.depth_ledger import DepthLedger, DepthStatistics
+from harness.records.kinds import AnyRun
 from harness.records.ledger import Ledger, Statistics
-from harness.records.protocol import AnyProtocol, BehaviorProtocol
+from harness.records.protocol import AnyProtocol, BehaviorProtocol, CompletionProtocol, DepthProtocol
 from harness.records.run import CompletionRun, Run
 from harness.records.sandbox import Execution
 
-AnyLedger = Ledger | CompletionLedger
-AnyStatistics = Statistics | CompletionStatistics
+GenerationLedger = Ledger | CompletionLedger
+AnyLedger = GenerationLedger | DepthLedger
+AnyStatistics = Statistics | CompletionStatistics | DepthStatistics
 
 
-def ledger_of(protocol: AnyProtocol, run: Run, executions: Mapping[str, Execution]) -> AnyLedger:
+def ledger_of(protocol: AnyProtocol, run: AnyRun, executions: Mapping[str, Execution]) -> AnyLedger:
     """The ledger of a run of the protocol's kind; JournalError where the run isn't one."""
-    if isinstance(protocol, BehaviorProtocol):
+    if isinstance(protocol, DepthProtocol) and isinstance(run, DepthRun):
+        return depth_ledger(protocol, run)
+    if isinstance(protocol, CompletionProtocol) and isinstance(run, CompletionRun):
+        return completion_ledger(protocol, run, executions)
+    if isinstance(protocol, BehaviorProtocol) and isinstance(run, Run):
         return ledger(protocol, run)
-    if not isinstance(run, CompletionRun):
-        raise JournalError("run record", expected="a completion run", found=type(run).__name__, todo=TODO)
-    return completion_ledger(protocol, run, executions)
+    raise JournalError("run record", expected=f"a run of {protocol.id}", found=type(run).__name__, todo=TODO)
 
 
 def statistics_of(protocol: AnyProtocol, book: AnyLedger) -> AnyStatistics:
     """The counts over a ledger of the protocol's kind; any other ledger is misuse."""
     if isinstance(protocol, BehaviorProtocol) and isinstance(book, Ledger):
         return statistics(protocol, book)
-    if not isinstance(protocol, BehaviorProtocol) and isinstance(book, CompletionLedger):
+    if isinstance(protocol, CompletionProtocol) and isinstance(book, CompletionLedger):
         return completion_statistics(protocol, book)
+    if isinstance(protocol, DepthProtocol) and isinstance(book, DepthLedger):
+        return depth_statistics(protocol, book)
     raise RuntimeError(f"{protocol.id} has no {type(book).__name__}")
 
 
-def ledger_type(protocol: AnyProtocol) -> type[Ledger] | type[CompletionLedger]:
+def ledger_type(protocol: AnyProtocol) -> type[Ledger] | type[CompletionLedger] | type[DepthLedger]:
     """The record that ledger.json of the protocol's runs holds."""
-    return Ledger if isinstance(protocol, BehaviorProtocol) else CompletionLedger
+    if isinstance(protocol, DepthProtocol):
+        return DepthLedger
+    return CompletionLedger if isinstance(protocol, CompletionProtocol) else Ledger

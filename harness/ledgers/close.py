@@ -12,17 +12,17 @@ from harness.journal.folder import RunFolder, read_record, write_once
 from harness.ledgers.book import ledger_of, statistics_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.load import LoadedProtocol
-from harness.records.run import Run
+from harness.records.kinds import AnyRun
 
 
-def close_run(folder: RunFolder, loaded: LoadedProtocol) -> Run:
+def close_run(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
     """Assemble the run and write what follows from it (`close_generation`, then `close_books`)."""
     run = close_generation(folder, loaded)
     close_books(folder, loaded, run)
     return run
 
 
-def close_generation(folder: RunFolder, loaded: LoadedProtocol) -> Run:
+def close_generation(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
     """Write run.json from the journals; one that differs from them is a JournalError."""
     with folder.lock("close"):
         run = assemble(folder, loaded)
@@ -31,7 +31,7 @@ def close_generation(folder: RunFolder, loaded: LoadedProtocol) -> Run:
     return run
 
 
-def close_books(folder: RunFolder, loaded: LoadedProtocol, run: Run) -> None:
+def close_books(folder: RunFolder, loaded: LoadedProtocol, run: AnyRun) -> None:
     """Write ledger and statistics, once every program that the run executes has its verdict."""
     with folder.lock("close"):
         book = ledger_of(loaded.protocol, run, read_executions(folder))

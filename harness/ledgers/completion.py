@@ -62,7 +62,7 @@ def completion_ledger(protocol: CompletionProtocol, run: CompletionRun, executio
     Where a gate judges the grid's programs, each of them has one execution; everywhere else there is none. InputError
     where a gold number of the run is none.
     """
-    units = units_in_order(protocol, run)
+    units = units_in_order(protocol, run, run.units)
     verdicts = _verdicts(protocol, run, executions)
     baseline = {(cell.source_id, cell.replicate, cell.condition): cell for cell in run.baseline.cells}
     rows = tuple(

@@ -35,7 +35,7 @@ class CodeCell:
 
 def code_cells(protocol: CompletionProtocol, run: CompletionRun) -> Iterator[CodeCell]:
     """Every code cell of a run in the protocol's order; JournalError where the run lacks a source's task."""
-    for domain, unit in units_in_order(protocol, run):
+    for domain, unit in units_in_order(protocol, run, run.units):
         if is_executed(domain):
             for cell in cells_by_condition(protocol, unit).values():
                 yield CodeCell(

@@ -3,11 +3,17 @@
 Every denominator of ledgers and statistics comes from here, and so from the protocol's grid, never from what is found.
 """
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.protocols.grids import denominators
 from harness.records.protocol import Domain, Protocol
-from harness.records.run import Run, UnitEvidence
+from harness.records.run import AssembledRun, BatchEvidence
+
+Unit = TypeVar("Unit", bound=BatchEvidence)
+Place = tuple[str, int, str]
 
 
 def require_protocol(protocol: Protocol, found: str, *, where: str) -> None:
@@ -33,7 +39,7 @@ def units_per_domain(protocol: Protocol, grid: str) -> int:
     return denominators(protocol, grid, 1).units
 
 
-def units_in_order(protocol: Protocol, run: Run) -> tuple[tuple[Domain, UnitEvidence], ...]:
+def units_in_order(protocol: Protocol, run: AssembledRun, units: Sequence[Unit]) -> tuple[tuple[Domain, Unit], ...]:
     """The grid's units by identity (domain, index, replicate); JournalError unless the run holds each exactly once."""
     require_protocol(protocol, run.protocol, where="run record")
     domains = planned_domains(protocol, run.domains)
@@ -45,18 +51,18 @@ def units_in_order(protocol: Protocol, run: Run) -> tuple[tuple[Domain, UnitEvid
         for index in range(grid.per_domain)
         for replicate in grid.replicates
     ]
-    found = {(unit.domain, unit.index, unit.replicate): unit for unit in run.units}
+    found = {(unit.domain, unit.index, unit.replicate): unit for unit in units}
     expected = {(domain.name, index, replicate) for domain, index, replicate in planned}
-    if len(found) != len(run.units) or set(found) != expected:
-        raise _not_the_grid(run, found=set(found), expected=expected)
+    if len(found) != len(units) or set(found) != expected:
+        raise _not_the_grid(run, len(units), found=set(found), expected=expected)
     return tuple((domain, found[domain.name, index, replicate]) for domain, index, replicate in planned)
 
 
-def _not_the_grid(run: Run, *, found: set[tuple[str, int, str]], expected: set[tuple[str, int, str]]) -> JournalError:
+def _not_the_grid(run: AssembledRun, count: int, *, found: set[Place], expected: set[Place]) -> JournalError:
     lacking, foreign = sorted(expected - found), sorted(found - expected)
     return JournalError(
         f"run record: units of grid {run.grid}",
         expected=f"{len(expected)} units, each once",
-        found=f"{len(run.units)}, {len(found)} of them different; missing {lacking}, foreign {foreign}",
+        found=f"{count}, {len(found)} of them different; missing {lacking}, foreign {foreign}",
         todo=TODO,
     )

@@ -17,33 +17,43 @@ PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", 
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """Package versions (torch's without its build label), interpreter, CPU and checkpoint."""
+class Machine:
+    """Package versions (torch's without its build label), interpreter and CPU."""
 
     packages: dict[str, str]
     python: str
     cpu: str
+
+    def differences(self, environment: Environment) -> list[tuple[str, str, str]]:
+        """(name, recorded, here) of everything in which a recorded environment can't be this machine's."""
+        recorded = {name: version.split("+")[0] for name, version in environment.packages.items()}
+        named = sorted({*recorded, *self.packages})
+        pairs = [(name, recorded.get(name, "none"), self.packages.get(name, "none")) for name in named]
+        pairs += [("python", environment.python, self.python), ("cpu", environment.cpu, self.cpu)]
+        return [pair for pair in pairs if pair[1] != pair[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """A machine with a checkpoint."""
+
+    machine: Machine
     checkpoint: dict[str, str]
 
     def agrees(self, environment: Environment) -> bool:
         """Whether a recorded environment can be this one."""
-        recorded = {name: version.split("+")[0] for name, version in environment.packages.items()}
-        return (recorded, environment.python, environment.cpu, environment.checkpoint) == (
-            self.packages,
-            self.python,
-            self.cpu,
-            self.checkpoint,
-        )
+        return not self.machine.differences(environment) and environment.checkpoint == self.checkpoint
+
+
+def here() -> Machine:
+    """Read it now."""
+    packages = {name: _version(name).split("+")[0] for name in PACKAGES}
+    return Machine(packages=packages, python=platform.python_version(), cpu=cpu_name())
 
 
 def environment_here(loaded: LoadedProtocol, checkpoint: Path) -> Here:
-    """Read it now."""
-    return Here(
-        packages={name: _version(name).split("+")[0] for name in PACKAGES},
-        python=platform.python_version(),
-        cpu=cpu_name(),
-        checkpoint=checkpoint_digests(loaded.profile, checkpoint),
-    )
+    """The same, with the checkpoint's digests."""
+    return Here(here(), checkpoint_digests(loaded.profile, checkpoint))
 
 
 def _version(name: str) -> str:

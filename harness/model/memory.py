@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import torch
 
+from harness.errors import DecodeError
 from harness.model.placement import memory_observation
 
 _WORDS = ("out of memory", "can't allocate memory", "Cannot allocate memory", "ALLOC_FAILED")
@@ -27,6 +28,17 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     return any(word in str(error) for word in _WORDS)
+
+
+def out_of_memory(where: str, error: BaseException) -> DecodeError:
+    """The one word for every way in which memory ran out; the requested bytes are in the message."""
+    return DecodeError(
+        where,
+        kind="out_of_memory",
+        expected="memory for the whole batch",
+        found=str(error).split("\n")[0] or type(error).__name__,
+        todo="Take the next lower registered placement; the batch is never split.",
+    )
 
 
 def refusal(error: BaseException, report: str) -> str | None:

@@ -15,6 +15,8 @@ from harness.records.protocol import Execution, Placement
 from harness.records.run import ProcessIdentity
 
 ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
+# Any text serves: its hash is the process's own unless PYTHONHASHSEED says otherwise.
+HASHED = "pregate"
 CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 
 
@@ -69,6 +71,7 @@ def process_identity(model_loaded_us: int) -> ProcessIdentity:
         started_us=int(process.create_time() * 1e6),
         model_loaded_us=model_loaded_us,
         model_load_id=uuid.uuid4().hex,
+        str_hash=f"{hash(HASHED) & (1 << 64) - 1:016x}",
     )
 
 

@@ -14,9 +14,11 @@ from harness.plugin.session import gate_session
 from harness.protocols.grids import RowKey, gate_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.protocol import Gate, Tier
+from harness.run.comparable import not_comparable
+from harness.snapshots.acceptance import FROZEN
 from harness.snapshots.store import is_frozen
 
-ORDER = ("registration", "smoke_record", "run", "placement", "replay", "determinism", "snapshots")
+ORDER = ("registration", "smoke_record", "run", "placement", "replay", "determinism", "snapshots", "tensors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,10 @@ def rows_of(config: pytest.Config, gate_id: str, check: Check) -> list[GateRow]:
 def tier_rows(loaded: LoadedProtocol, gate: Gate, tier: Tier, domains: tuple[str, ...]) -> tuple[RowKey, ...]:
     """A gate's rows in a tier; none where it doesn't apply, or where there is nothing frozen to compare with."""
     at = gate.tiers.get(tier)
-    if at is None or (gate.reach == "snapshots" and not is_frozen(loaded.protocol.id)):
+    if at is None or (gate.reach in FROZEN and not is_frozen(loaded.protocol.id)):
         return ()
+    if gate.reach == "tensors" and not_comparable(loaded) is not None:
+        return ()  # the session's header and its audit record say so
     return gate_rows(loaded.protocol, loaded.profile, gate, loaded.units(at.grid, domains))
 
 

@@ -19,6 +19,7 @@ from harness.plugin.session import GateSession, evidence_of_run
 from harness.protocols.grids import RowKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit, GateAccount, SmokeReference
+from harness.run.comparable import not_comparable
 from harness.run.working_tree import working_tree
 from harness.snapshots.store import is_frozen, links, run_files
 
@@ -105,6 +106,7 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
         port=request.port,
         deviations=evidence.spec.deviations if folder.file("spec.json").exists() else request.deviations,
         frozen=is_frozen(loaded.protocol.id, gates.tree),
+        not_compared=_not_compared(gates, loaded),
         unfrozen_sources=tuple(source.source_id for source in loaded.unfrozen),
         run_sha256=evidence.run_sha256 if complete else "none: the run is incomplete",
         environment_sha256=evidence.run.environment_sha256 if complete else "none: the run is incomplete",
@@ -122,6 +124,13 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
     write_atomic(folder.file("audit.json"), data)
     write_atomic(folder.file("audit.json.sha256"), f"{sha256_hex(data)}  audit.json\n".encode())
     return audit
+
+
+def _not_compared(gates: GateSession, loaded: LoadedProtocol) -> tuple[str, ...]:
+    """Gates of the tier over tensor digests that belong to another environment than this one."""
+    registered = [gate.id for gate in loaded.protocol.gates if gate.reach == "tensors" and gates.tier in gate.tiers]
+    reason = not_comparable(loaded, gates.tree) if registered and is_frozen(loaded.protocol.id, gates.tree) else None
+    return tuple(f"{name}: {reason}" for name in registered) if reason is not None else ()
 
 
 def _smoke(folder: RunFolder) -> SmokeReference | None:

@@ -21,6 +21,7 @@ from harness.plugin.books import Books, Recorder
 from harness.protocols.grids import executed_grid
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.protocol import CompletionProtocol, Tier
+from harness.run.comparable import not_comparable
 from harness.snapshots.store import is_frozen
 
 if TYPE_CHECKING:
@@ -137,8 +138,13 @@ class GateSession:
             port = ", PORT" if self.config.option.port else ""
             lines.append(f"protocol {loaded.protocol.id} {loaded.digest[:16]} tier {self.tier}{port}; results {state}")
             lines += [self._run_line(loaded)] if self.tier is not None and not self.only_collects else []
+            reason = not_comparable(loaded, self.tree) if self._compares_tensors(loaded) else None
+            lines += [f"{loaded.protocol.id}: not compared: {reason}"] if reason is not None else []
             lines += [NOT_RUN.format(loaded.protocol.id)] if self._leaves_programs(loaded) else []
         return lines
+
+    def _compares_tensors(self, loaded: LoadedProtocol) -> bool:
+        return any(gate.reach == "tensors" and self.tier in gate.tiers for gate in loaded.protocol.gates)
 
     def _leaves_programs(self, loaded: LoadedProtocol) -> bool:
         """Whether this tier leaves the programs of a protocol that registers a sandbox unexecuted."""
@@ -164,9 +170,10 @@ class GateSession:
 
     def _say(self) -> None:
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        for line in self.summary() if reporter else ():
+        if reporter is not None:
             reporter.ensure_newline()
-            reporter.write_line(line)
+            for line in self.summary():
+                reporter.write_line(line)
 
     def summary(self) -> list[str]:
         """Lines for the terminal."""

@@ -17,8 +17,8 @@ from harness.places import places
 from harness.plugin.collect import GateRow
 from harness.plugin.session import gate_session
 from harness.protocols.grids import UnitKey
-from harness.snapshots.content import snapshot_bytes, unit_snapshot, verdict_snapshot
-from harness.snapshots.store import FROZEN_TIER, verdicts_name
+from harness.snapshots.content import snapshot_bytes, tensor_snapshot, unit_snapshot, verdict_snapshot
+from harness.snapshots.store import FROZEN_TIER, tensors_name, verdicts_name
 
 
 class FrozenUnitExtension(SingleFileSnapshotExtension):
@@ -62,7 +62,7 @@ class FrozenUnitExtension(SingleFileSnapshotExtension):
 def frozen_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
     """The unit's content in this session's run, and the snapshot's name."""
     evidence, key = _run_and_unit(request, gate_row)
-    return unit_snapshot(evidence.unit(gate_row.row), evidence.ledger), f"{gate_row.protocol}/{key.name}"
+    return unit_snapshot(evidence.batch(gate_row.row), evidence.ledger), f"{gate_row.protocol}/{key.name}"
 
 
 def verdicts_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
@@ -70,6 +70,12 @@ def verdicts_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tup
     evidence, key = _run_and_unit(request, gate_row)
     content = verdict_snapshot(evidence.unit(gate_row.row), evidence.ledger, read_executions(evidence.folder))
     return content, f"{gate_row.protocol}/{verdicts_name(key)}"
+
+
+def tensors_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
+    """The digests of the unit's tensors in this session's run, and the snapshot's name."""
+    evidence, key = _run_and_unit(request, gate_row)
+    return tensor_snapshot(evidence.trace(gate_row.row)), f"{gate_row.protocol}/{tensors_name(key)}"
 
 
 def _run_and_unit(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[RunEvidence, UnitKey]:

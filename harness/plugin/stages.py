@@ -23,10 +23,17 @@ from harness.ledgers.close import close_books, close_generation, close_run
 from harness.plugin.judgements import altered_since_judged, keep_judgement
 from harness.plugin.progress import sink_for
 from harness.plugin.session import GateSession
-from harness.protocols.grids import UnitKey
+from harness.protocols.grids import UnitKey, placement_rule
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import SmokeReference
-from harness.records.protocol import BehaviorProtocol, CompletionProtocol, PairRule, Placement
+from harness.records.protocol import (
+    ApartRule,
+    BaselinedProtocol,
+    BehaviorProtocol,
+    CompletionProtocol,
+    PairRule,
+    Placement,
+)
 from harness.records.run import Baseline, CompletionRun
 from harness.run.child import replace_request, run_apart, with_threads
 from harness.run.execute import ExecutionCall, execute_programs, executes, require_engine
@@ -82,7 +89,7 @@ class Stages:
         request = self.request  # what is refused leaves no folder behind
         require_device(request.execution, request.placement)
         require_resumable(self._loaded, self.folder, request)
-        self._open_completion()
+        self._open_baseline()
         self._made["registration"] = registration_evidence(self._loaded, request)
         if is_frozen(self._loaded.protocol.id, self._session.tree):
             read_frozen(self._loaded.protocol.id, self._session.tree)
@@ -95,12 +102,12 @@ class Stages:
         self._session.books.errors += (*altered_since_judged(self.folder), *links(self.folder))
         keep_judgement(self.folder)
 
-    def _open_completion(self) -> None:
-        """A completion run's baseline, and for a tier that executes programs the engine, before anything is made."""
-        if isinstance(self._loaded.protocol, CompletionProtocol):
+    def _open_baseline(self) -> None:
+        """The baseline, and for a tier that executes programs the engine, before anything is made."""
+        if isinstance(self._loaded.protocol, BaselinedProtocol):
             self._read_baseline(self._loaded.units(self.request.grid, self.request.domains))
-            if self._must_execute():
-                require_engine(self._loaded.protocol, self._execution)
+        if isinstance(self._loaded.protocol, CompletionProtocol) and self._must_execute():
+            require_engine(self._loaded.protocol, self._execution)
 
     def _must_execute(self) -> bool:
         """A run that has its ledger had all its verdicts: one that is gone since is never made again."""
@@ -124,10 +131,11 @@ class Stages:
         makers: dict[str, Callable[[], Any]] = {
             "smoke_record": self._smoke,
             "run": self._make_run,
-            "placement": lambda: self._pair("placement", self._loaded.protocol.placement_equivalence),
+            "placement": lambda: self._pair("placement", placement_rule(self._loaded.protocol)),
             "replay": lambda: self._pair("replay", self._loaded.protocol.independent_replay),
             "determinism": self._determinism,
             "snapshots": self._snapshots,
+            "tensors": self._snapshots,
         }
         return self._remembered(reach, makers.get(reach, _unknown))
 
@@ -161,7 +169,7 @@ class Stages:
 
     def _find_smoke(self) -> tuple[SmokeReference, RunFolder]:
         option = self._session.config.option
-        registers = isinstance(self._loaded.protocol, CompletionProtocol)
+        registers = isinstance(self._loaded.protocol, BaselinedProtocol)
         keys = self._loaded.units(self.request.grid, self.request.domains)
         baseline = self._read_baseline(keys).run_sha256 if registers else "none"
         call = SmokeCall(self.request, self._session.tree, option.gpu_memory, option.cpu_memory, baseline)
@@ -226,13 +234,13 @@ class Stages:
         return frozen_baseline(self._loaded, keys, self._session.tree)
 
     def _note_sources(self, folder: RunFolder) -> None:
-        """What a completion run is read against besides its journals: the baseline's cells and the code tasks."""
-        if not isinstance(self._loaded.protocol, CompletionProtocol):
-            return
+        """What a run is read against besides its journals: the baseline's cells, and for completion the code tasks."""
         keys = self._loaded.units(read_spec(folder).grid, self.request.domains)
-        tasks = registered_tasks(self._loaded, self._execution.inputs, keys)
-        write_once(folder.file("baseline.json"), self._read_baseline(keys), what="baseline")
-        write_once(folder.file("tasks.json"), recorded_tasks(tasks), what="code tasks")
+        if isinstance(self._loaded.protocol, BaselinedProtocol):
+            write_once(folder.file("baseline.json"), self._read_baseline(keys), what="baseline")
+        if isinstance(self._loaded.protocol, CompletionProtocol):
+            tasks = registered_tasks(self._loaded, self._execution.inputs, keys)
+            write_once(folder.file("tasks.json"), recorded_tasks(tasks), what="code tasks")
 
     @property
     def _execution(self) -> ExecutionCall:
@@ -242,7 +250,7 @@ class Stages:
         self._note_sources(part)
         close_run(part, self._loaded)
 
-    def _pair(self, name: str, rule: PairRule) -> PairEvidence:
+    def _pair(self, name: str, rule: ApartRule) -> PairEvidence:
         first = self._run()
         _ = first.run  # a run that was stopped has no second
         placement = self._other_placement(rule)
@@ -258,7 +266,7 @@ class Stages:
         second, pids = self._apart(name, request, workers=1)
         return PairEvidence(first, second, rule, pids)
 
-    def _other_placement(self, rule: PairRule) -> Placement:
+    def _other_placement(self, rule: ApartRule) -> Placement:
         registered = {placement.id: placement for placement in self._loaded.protocol.placements}
         if rule.left == rule.right:
             return self.request.placement

@@ -56,6 +56,28 @@ class PromptTokenizer:
         """Text of IDs, special tokens kept as their text."""
         return self.backend.decode(list(ids), skip_special_tokens=False)
 
+    def spans(self, text: str) -> tuple[tuple[int, int], ...]:
+        """Each token's characters [first, last) in a text, in the order of `encode`. They tile the text; tokens that
+        share one character (its bytes are in several) all have it.
+
+        Raises ModelError for a tokenizer whose offsets leave characters out.
+        """
+        spans = tuple(self.backend.encode(text, add_special_tokens=False).offsets)
+        reached = 0
+        for first, last in spans:
+            if not (first <= reached <= last and first < last):
+                break
+            reached = last
+        else:
+            if reached == len(text):
+                return spans
+        raise ModelError(
+            f"offsets of tokenizer {self.sha256[:16]}",
+            expected=f"tokens that tile all {len(text)} characters of a text",
+            found=f"a gap at character {reached}",
+            todo="Use a tokenizer that doesn't trim its offsets (post_processor trim_offsets=false).",
+        )
+
     def count(self, text: str) -> int:
         """How many tokens a raw text has: what the selection rule counts."""
         return len(self.encode(text))

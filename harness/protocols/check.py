@@ -9,7 +9,14 @@ from harness.errors import ProtocolError
 from harness.protocols.grids import denominators, gate_rows, unit_keys
 from harness.records.manifest import Manifest
 from harness.records.profile import Profile
-from harness.records.protocol import AnyProtocol, BehaviorProtocol, CompletionProtocol, Protocol
+from harness.records.protocol import (
+    AnyProtocol,
+    BehaviorProtocol,
+    CompletionProtocol,
+    DepthProtocol,
+    GenerationProtocol,
+    Protocol,
+)
 from harness.selection import selection_rank
 
 TODO = "Correct the file, or take the frozen one back from version control."
@@ -58,8 +65,11 @@ def check_protocol(protocol: AnyProtocol) -> None:
             found=domain.content,
         )
     _check_runs(protocol, where)
-    rows = protocol.decode.rows_per_batch
-    require(rows == len(conditions), f"{where}: decode.rows_per_batch", expected=len(conditions), found=rows)
+    name, contract = (
+        ("forward", protocol.forward) if isinstance(protocol, DepthProtocol) else ("decode", protocol.decode)
+    )
+    rows = contract.rows_per_batch
+    require(rows == len(conditions), f"{where}: {name}.rows_per_batch", expected=len(conditions), found=rows)
 
 
 def _listed_names(protocol: Protocol) -> dict[str, list[str]]:
@@ -81,26 +91,29 @@ def _check_runs(protocol: AnyProtocol, where: str) -> None:
     _known(f"{where}: placement", protocol.placement, placements)
     for tier, grid in protocol.tier_grids.items():
         _known(f"{where}: tier_grids.{tier}", grid, grids)
-    pair = protocol.placement_equivalence
-    for rule in (pair, protocol.independent_replay):
+    replay = protocol.independent_replay
+    pairs = [protocol.placement_equivalence] if isinstance(protocol, GenerationProtocol) else []
+    for rule in (*pairs, replay):
         _known(f"{where}: pair rule grid", rule.grid, grids)
         for side in (rule.left, rule.right):
             _known(f"{where}: pair rule placement", side, placements)
-    require(
-        pair.left != pair.right,
-        f"{where}: placement_equivalence",
-        expected="two placements",
-        found=f"{pair.left} twice",
-    )
-    replay = protocol.independent_replay
+    for pair in pairs:
+        require(
+            pair.left != pair.right,
+            f"{where}: placement_equivalence",
+            expected="two placements",
+            found=f"{pair.left} twice",
+        )
     same = replay.left == replay.right == protocol.placement
     require(same, f"{where}: independent_replay", expected=protocol.placement, found=f"{replay.left}, {replay.right}")
-    apart = [pair.grid, replay.grid]
+    apart = [rule.grid for rule in (*pairs, replay)]
     if isinstance(protocol, BehaviorProtocol):
         _known(f"{where}: row_determinism.grid", protocol.row_determinism.grid, grids)
         apart.append(protocol.row_determinism.grid)
-    else:
+    elif isinstance(protocol, CompletionProtocol):
         _check_completion(protocol, where)
+    else:
+        _check_depth(protocol, where)
     budget = protocol.grids[protocol.tier_grids["formal"]].max_new_tokens
     for name in apart:
         found = protocol.grids[name].max_new_tokens
@@ -144,6 +157,17 @@ def _check_completion(protocol: CompletionProtocol, where: str) -> None:
     )
     for name, limit in limits.items():
         require(limit > 0, f"{where}: sandbox.{name}", expected="a limit above 0", found=limit)
+
+
+def _check_depth(protocol: DepthProtocol, where: str) -> None:
+    """Nothing is generated and no cache is kept; both scopes are recorded, each once (R05 depth 7)."""
+    budgets = {name: grid.max_new_tokens for name, grid in protocol.grids.items()}
+    require(set(budgets.values()) == {0}, f"{where}: grids", expected="max_new_tokens 0 for all", found=budgets)
+    require(not protocol.forward.use_cache, f"{where}: forward.use_cache", expected=False, found=True)
+    scopes = protocol.forward.scopes
+    require(scopes == ("target", "full"), f"{where}: forward.scopes", expected=("target", "full"), found=scopes)
+    several = {name: grid.replicates for name, grid in protocol.grids.items() if len(grid.replicates) != 1}
+    require(not several, f"{where}: grids", expected="one replicate", found=several)
 
 
 def check_manifest(protocol: Protocol, manifest: Manifest) -> None:

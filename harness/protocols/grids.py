@@ -5,10 +5,25 @@ Everything that has a denominator gets it here. Joining is by identity, never by
 
 from dataclasses import dataclass
 
+from harness.protocols.stages import expected_gates, expected_stages
 from harness.records.manifest import Denominators
 from harness.records.profile import Profile
-from harness.records.protocol import AnyProtocol, BehaviorProtocol, Domain, Gate, Grid, Protocol, Rows, Variant
+from harness.records.protocol import (
+    AnyProtocol,
+    BehaviorProtocol,
+    DepthProtocol,
+    Domain,
+    Gate,
+    GenerationProtocol,
+    Grid,
+    PairRule,
+    Protocol,
+    Rows,
+    Variant,
+)
 
+# Replicates of protocols that have one only: not worth a word in every test ID.
+SINGLE = ("greedy", "forward")
 REGISTRATION_FILES = ("protocol.toml", "manifest.json", "prompt_contract", "model_profile", "special_ids")
 
 
@@ -29,7 +44,10 @@ class UnitKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class RowKey:
-    """What one gate row judges: a unit, and within it a condition or an edge; or a named whole."""
+    """What one gate row judges: a unit, and within it a condition or an edge; or a named whole.
+
+    `variant`: of several things of one condition which: the way of running, or a stage or gate with its scope.
+    """
 
     unit: UnitKey | None
     item: str
@@ -41,7 +59,9 @@ class RowKey:
         parts = [self.variant] if self.variant else []
         if self.unit is not None:
             parts += (
-                [self.unit.source_id, self.unit.replicate] if self.unit.replicate != "greedy" else [self.unit.source_id]
+                [self.unit.source_id, self.unit.replicate]
+                if self.unit.replicate not in SINGLE
+                else [self.unit.source_id]
             )
         return ":".join([*parts, self.item] if self.item else parts)
 
@@ -98,8 +118,26 @@ def gate_rows(protocol: AnyProtocol, profile: Profile, gate: Gate, units: tuple[
             for variant in _variants(protocol)
             for cell in _cells(protocol, units)
         ),
+        "stage_digests": _digests(protocol, units, expected_stages(profile.shape)),
+        "gate_digests": _digests(protocol, units, expected_gates(profile.shape)),
     }
     return rows[gate.rows]
+
+
+def _digests(protocol: AnyProtocol, units: tuple[UnitKey, ...], names: tuple[str, ...]) -> tuple[RowKey, ...]:
+    """Each stage or gate of each cell, in each scope; none where the protocol traces nothing."""
+    scopes = protocol.forward.scopes if isinstance(protocol, DepthProtocol) else ()
+    return tuple(
+        RowKey(cell.unit, cell.item, digest_variant(name, scope))
+        for cell in _cells(protocol, units)
+        for name in names
+        for scope in scopes
+    )
+
+
+def digest_variant(name: str, scope: str) -> str:
+    """What a row of one stage's or gate's digest in one scope is called within its cell."""
+    return f"{name}.{scope}"
 
 
 def _cells(protocol: AnyProtocol, units: tuple[UnitKey, ...]) -> tuple[RowKey, ...]:
@@ -116,6 +154,13 @@ def executed_grid(protocol: Protocol, grid: str) -> bool:
     return any(
         gate.rows == "executed_cells" and at.grid == grid for gate in protocol.gates for at in gate.tiers.values()
     )
+
+
+def placement_rule(protocol: AnyProtocol) -> PairRule:
+    """The two placements that must give the same cells; a protocol that registers none is misuse."""
+    if isinstance(protocol, GenerationProtocol):
+        return protocol.placement_equivalence
+    raise RuntimeError(f"{protocol.id} registers no placement equivalence")
 
 
 def _variants(protocol: AnyProtocol) -> tuple[Variant, ...]:

@@ -25,7 +25,10 @@ class SmokeReference(Record):
 
 
 class Audit(Record):
-    """audit.json: what a session judged, and every file's SHA-256 in its run folder. Its own digest is detached."""
+    """audit.json: what a session judged, and every file's SHA-256 in its run folder. Its own digest is detached.
+
+    `not_compared`: gates over frozen results that belong to another environment than this one, with the reason.
+    """
 
     schema: Literal[1]
     protocol: str
@@ -37,6 +40,7 @@ class Audit(Record):
     port: bool
     deviations: tuple[Deviation, ...]
     frozen: bool
+    not_compared: tuple[str, ...]
     unfrozen_sources: tuple[str, ...]
     run_sha256: str
     environment_sha256: str

@@ -7,7 +7,7 @@ header `dtype|rows,columns` and the tensor's little-endian bytes in C order (row
 from typing import Literal
 
 from harness.records.base import Record
-from harness.records.run import Edit, RngStates
+from harness.records.run import AssembledRun, Baseline, BatchEvidence, PromptRow, UnitObservation
 
 Scope = Literal["target", "full"]
 
@@ -53,8 +53,8 @@ class HiddenStage(Record):
 class RouteFacts(Record):
     """A gate's routes over the tokens of a scope: [tokens, top_k], by weight descending, ties to the lower expert ID.
 
-    `routes_sha256` over int16 expert IDs, `weights_sha256` over float32 weights in that order. `load`: tokens that chose
-    each expert, over all top_k places; `weighted_load`: sum of their weights in float64.
+    `routes_sha256` over int16 expert IDs, `weights_sha256` over float32 weights in that order. `load`: tokens that
+    chose each expert, over all top_k places; `weighted_load`: sum of their weights in float64. `load_entropy` in nats.
     """
 
     tokens: int
@@ -76,27 +76,28 @@ class Gate(Record):
     full: RouteFacts
 
 
-class TraceCell(Record):
-    """One row of the batch: its prompt as given to the model, its target tokens, and its two lines."""
+class TraceCell(PromptRow):
+    """A row, its target tokens, and its two lines."""
 
-    condition: str
-    prompt_ids: tuple[int, ...]
-    prompt_sha256: str
-    left_padding: int
-    edits: tuple[Edit, ...]
     target: TargetTokens
     hidden: tuple[HiddenStage, ...]
     gates: tuple[Gate, ...]
 
 
 class StageEdge(Record):
-    """A stage on an edge, over the target tokens. Cosine: mean over rows in float64; relative L2: |B - A| / |A|."""
+    """A stage on an edge, over the target tokens. Cosine: mean over rows in float64; relative L2: |B - A| / |A|.
+
+    `cosine_sum` over the rows, and the squared Frobenius norms |B - A|^2 and |A|^2, so that sources can be pooled.
+    """
 
     stage: str
     rows: int
     exact_rows: int
     cosine: float
     relative_l2: float
+    cosine_sum: float
+    difference_squared: float
+    left_squared: float
 
 
 class GateEdge(Record):
@@ -127,24 +128,45 @@ class HookCheck(Record):
     logits_sha256_with: str
 
 
-class TraceEvidence(Record):
-    """One forward over a source's cells, prompt only, no cache."""
+class TraceEvidence(BatchEvidence):
+    """One forward over a source's cells, prompt only, no cache.
 
-    protocol_digest: str
-    environment_sha256: str
-    placement_sha256: str
-    grid: str
-    domain: str
-    index: int
-    source_id: str
-    source_text_sha256: str
-    replicate: str
+    `content_token_ids_sha256`: over the canonical list of the target's token IDs, which are the same in every cell;
+    taken right after that was checked for this source. `crossing_tokens`: over all cells; `crossing_cells`: cells that
+    have any. `cache_returned`: whether the forward gave a cache back.
+    """
+
     content_token_ids_sha256: str
     target_tokens: int
     crossing_tokens: int
     crossing_cells: int
+    cache_returned: bool
     cells: tuple[TraceCell, ...]
     edges: tuple[EdgeTrace, ...]
     hooks: HookCheck
-    rng_before: RngStates
-    rng_after: RngStates
+
+
+class TraceJournal(Record):
+    """journal/<unit>.json of a trace: evidence with its digest, and apart from it the observation."""
+
+    schema: Literal[1]
+    evidence: TraceEvidence
+    evidence_sha256: str
+    observation: UnitObservation
+
+
+class TraceBaseline(Baseline):
+    """baseline.json of a trace: the generation run it is joined to, with its checkpoint files and source texts.
+
+    `checkpoint`: SHA-256 by file name; `source_texts`: SHA-256 of the UTF-8 text by source ID.
+    """
+
+    checkpoint: dict[str, str]
+    source_texts: dict[str, str]
+
+
+class DepthRun(AssembledRun):
+    """run.json of a depth protocol: the baseline's cells are part of it; units are in the grid's order."""
+
+    baseline: TraceBaseline
+    units: tuple[TraceEvidence, ...]

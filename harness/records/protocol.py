@@ -10,8 +10,19 @@ from harness.records.evaluation import CodeRule, NumericRule
 from harness.records.sandbox import SandboxContract
 
 Tier = Literal["smoke", "formal", "replay"]
-Reach = Literal["registration", "smoke_record", "run", "placement", "replay", "determinism", "snapshots"]
-Rows = Literal["whole", "identities", "cells", "executed_cells", "units", "executed_units", "edges", "variant_cells"]
+Reach = Literal["registration", "smoke_record", "run", "placement", "replay", "determinism", "snapshots", "tensors"]
+Rows = Literal[
+    "whole",
+    "identities",
+    "cells",
+    "executed_cells",
+    "units",
+    "executed_units",
+    "edges",
+    "variant_cells",
+    "stage_digests",
+    "gate_digests",
+]
 
 
 class PublishedReference(Record):
@@ -69,6 +80,23 @@ class DecodeContract(Record):
     generator_seed: int
     official_temperature: float
     official_top_p: float
+
+
+class ForwardContract(Record):
+    """One forward over a source's rows, prompt only, each token at its place in its own prompt (R05 depth 7).
+
+    `generator_seed`: every generator is set to it before each forward, which draws from none. `scopes`: over which
+    tokens stages and gates are recorded. `target`, `tensor_encoding` and `route_order` name the registered rules.
+    """
+
+    use_cache: bool
+    rows_per_batch: int
+    generator_seed: int
+    positions: Literal["from_first_token"]
+    scopes: tuple[Literal["target", "full"], ...]
+    target: Literal["tokens_wholly_inside"]
+    tensor_encoding: Literal["dtype-shape-little-endian"]
+    route_order: Literal["weight-descending-lower-id"]
 
 
 class Boundary(Record):
@@ -181,12 +209,17 @@ class Grid(Record):
     max_new_tokens: int
 
 
-class PairRule(Record):
-    """Two runs that must agree cell by cell: on `grid`, over `fields`, under placements `left` and `right`."""
+class ApartRule(Record):
+    """Two runs that are made apart on `grid`, under placements `left` and `right`."""
 
     grid: str
     left: str
     right: str
+
+
+class PairRule(ApartRule):
+    """Two runs that must agree cell by cell over `fields`."""
+
     fields: tuple[str, ...]
 
 
@@ -277,7 +310,6 @@ class Protocol(Record):
     model: ModelPin
     execution: Execution
     software: Software
-    decode: DecodeContract
     prompt: PromptContract
     boundaries: tuple[Boundary, ...]
     conditions: tuple[Condition, ...]
@@ -291,22 +323,29 @@ class Protocol(Record):
     tier_grids: dict[Tier, str]
     resume: bool
     execution_cache: bool
-    sampler: str
+    independent_replay: ApartRule
     gates: tuple[Gate, ...]
     permitted: tuple[Conclusion, ...]
     prohibited: tuple[Conclusion, ...]
 
 
-class BehaviorProtocol(Protocol, tag_field="kind", tag="behavior"):
+class GenerationProtocol(Protocol):
+    """What every family registers that generates tokens."""
+
+    decode: DecodeContract
+    sampler: str
+    placement_equivalence: PairRule
+    independent_replay: PairRule
+
+
+class BehaviorProtocol(GenerationProtocol, tag_field="kind", tag="behavior"):
     """Round 04: greedy behaviour of eight boundary conditions, compared over ten edges."""
 
     evaluators: BehaviorEvaluators
-    placement_equivalence: PairRule
-    independent_replay: PairRule
     row_determinism: Determinism
 
 
-class CompletionProtocol(Protocol, tag_field="kind", tag="completion"):
+class CompletionProtocol(GenerationProtocol, tag_field="kind", tag="completion"):
     """Round 05: the same cells under one larger budget; stopping, task terminal, evaluable and correct kept apart.
 
     `placement_ladder`: placements from the largest resident share to the smallest; after an out-of-memory the next one
@@ -317,8 +356,17 @@ class CompletionProtocol(Protocol, tag_field="kind", tag="completion"):
     baseline: FrozenBaseline | OwedBaseline
     sandbox: SandboxContract
     placement_ladder: tuple[str, ...]
-    placement_equivalence: PairRule
-    independent_replay: PairRule
 
 
-AnyProtocol = BehaviorProtocol | CompletionProtocol
+class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
+    """Round 05, full depth: one prompt-only forward over a source's cells, hashed at every stage and gate.
+
+    `baseline`: the greedy run of the same cells that the trace is joined to, and never explains.
+    """
+
+    forward: ForwardContract
+    baseline: FrozenBaseline | OwedBaseline
+
+
+AnyProtocol = BehaviorProtocol | CompletionProtocol | DepthProtocol
+BaselinedProtocol = CompletionProtocol | DepthProtocol

@@ -16,14 +16,19 @@ class Edit(Record):
     replaced: int
 
 
-class CellRecord(Record):
-    """One row of a batch. IDs are unpadded; `generated_ids` runs up to and including the first EOS."""
+class PromptRow(Record):
+    """One row of a batch as it was given to the model: unpadded IDs and their hash, padding in tokens, edits."""
 
     condition: str
     prompt_ids: tuple[int, ...]
     prompt_sha256: str
     left_padding: int
     edits: tuple[Edit, ...]
+
+
+class CellRecord(PromptRow):
+    """A row and what was generated from it. `generated_ids` runs up to and including the first EOS."""
+
     generated_ids: tuple[int, ...]
     generated_sha256: str
     text_escaped: str
@@ -61,8 +66,8 @@ class RngStates(Record):
     torch_cuda: StateHash | NoDevice
 
 
-class UnitEvidence(Record):
-    """One batch: a source x a replicate, its rows in the protocol's order of conditions."""
+class BatchEvidence(Record):
+    """One batch, whatever was done with it: a source x a replicate, where it was made, the generators around it."""
 
     protocol_digest: str
     environment_sha256: str
@@ -73,20 +78,29 @@ class UnitEvidence(Record):
     source_id: str
     source_text_sha256: str
     replicate: str
-    max_new_tokens: int
-    cells: tuple[CellRecord, ...]
-    checks: StepChecks
     rng_before: RngStates
     rng_after: RngStates
 
 
+class UnitEvidence(BatchEvidence):
+    """A batch that was generated from, its rows in the protocol's order of conditions."""
+
+    max_new_tokens: int
+    cells: tuple[CellRecord, ...]
+    checks: StepChecks
+
+
 class ProcessIdentity(Record):
-    """The process that made a unit: PID, its start (Unix us) and the load of its model (Unix us, random token)."""
+    """The process that made a unit: PID, its start (Unix us) and the load of its model (Unix us, random token).
+
+    `str_hash`: Python's hash of one fixed text, 64 bits in hex. It tells two hash seeds apart, also random ones.
+    """
 
     pid: int
     started_us: int
     model_loaded_us: int
     model_load_id: str
+    str_hash: str
 
 
 class UnitObservation(Record):
@@ -177,7 +191,7 @@ class PlacementFacts(Record):
     offloaded_moe_layers: tuple[int, ...]
 
 
-class Run(Record):
+class AssembledRun(Record):
     """run.json: the assembled evidence. Its SHA-256 is the run's name in every later record."""
 
     schema: Literal[1]
@@ -191,6 +205,11 @@ class Run(Record):
     domains: tuple[str, ...]
     environment_sha256: str
     placement: PlacementFacts
+
+
+class Run(AssembledRun):
+    """run.json of a protocol that generates: the final numbers of its sources, and its units in the grid's order."""
+
     gold: dict[str, str]
     units: tuple[UnitEvidence, ...]
 

@@ -26,6 +26,7 @@ from harness.journal.attempts import (
     set_aside,
 )
 from harness.journal.folder import RunFolder, journals, write_record
+from harness.protocols.grids import placement_rule
 from harness.protocols.load import LoadedProtocol
 from harness.records.attempts import (
     Attempt,
@@ -230,7 +231,7 @@ def _prove_next(
 
 def _check(descent: Descent, reference: RunEvidence, number: int, placement: str) -> PlacementCheck:
     """The smoke grid under the placement, by a fresh process that can't read this run, beside the last smoke's."""
-    rule = descent.loaded.protocol.placement_equivalence
+    rule = placement_rule(descent.loaded.protocol)
     part = check_folder(descent.folder, number, placement)
     request = replace_request(
         under(descent.loaded, descent.request, placement),

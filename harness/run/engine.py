@@ -1,4 +1,4 @@
-"""One model, loaded once a process, that turns prompt batches into unit records.
+"""One model, loaded once a process, that turns prompt batches into unit records: generated or traced.
 
 Everything that a unit's evidence needs is read back here: environment, placement, generator states, step checks.
 """
@@ -6,6 +6,7 @@ Everything that a unit's evidence needs is read back here: environment, placemen
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.canon import digest, escaped, ids_sha256, text_sha256
 from harness.decode.greedy import adopt_contract, decode_greedy
@@ -18,20 +19,18 @@ from harness.model.process import now_us
 from harness.model.rng import rng_states, seed_generators
 from harness.prompts.build import padded
 from harness.prompts.records import PromptBatch
+from harness.prompts.registered import SourceBatch
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
-from harness.records.run import (
-    CellRecord,
-    Deviation,
-    Environment,
-    PlacementFacts,
-    StepChecks,
-    UnitEvidence,
-    UnitObservation,
-)
+from harness.records.depth import TraceEvidence
+from harness.records.kinds import AnyUnit
+from harness.records.protocol import DepthProtocol, GenerationProtocol
+from harness.records.run import CellRecord, Deviation, Environment, PlacementFacts, UnitEvidence, UnitObservation
 from harness.run.progress import Progress
 from harness.run.request import Request
+from harness.run.tracing import trace_source
+from harness.trace.forward import adopt_forward
 
 
 @dataclass(slots=True)
@@ -50,32 +49,73 @@ class Engine:
         self.model.close()
 
     def make_unit(
-        self, key: UnitKey, batch: PromptBatch, tokenizer: PromptTokenizer, progress: Progress
+        self, key: UnitKey, batch: SourceBatch, tokenizer: PromptTokenizer, progress: Progress
+    ) -> tuple[AnyUnit, UnitObservation]:
+        """Generate from one batch or trace it. DecodeError where it doesn't return as the contract says."""
+        if isinstance(self.loaded.protocol, DepthProtocol):
+            return self._trace(self.loaded.protocol, key, batch)
+        return self._generate(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
+
+    def _generate(
+        self,
+        protocol: GenerationProtocol,
+        key: UnitKey,
+        batch: PromptBatch,
+        tokenizer: PromptTokenizer,
+        progress: Progress,
     ) -> tuple[UnitEvidence, UnitObservation]:
-        """Generate one batch. DecodeError where it doesn't return as the contract says."""
         ids, mask = padded(batch, self.loaded.profile.special_ids.pad)
-        seed_generators(self.loaded.protocol.decode.generator_seed)
+        seed_generators(protocol.decode.generator_seed)
         before, started = rng_states(), time.perf_counter_ns()
         decoded = decode_greedy(self.model, ids, mask, eos=self.loaded.profile.special_ids.eos, tick=progress.step)
         wall_ns, after = time.perf_counter_ns() - started, rng_states()
-        budget = self.loaded.protocol.grids[self.request.grid].max_new_tokens
+        budget = protocol.grids[self.request.grid].max_new_tokens
         evidence = UnitEvidence(
-            protocol_digest=self.loaded.digest,
-            environment_sha256=digest(self.environment),
-            placement_sha256=digest(self.placement),
-            grid=self.request.grid,
-            domain=key.domain,
-            index=key.index,
-            source_id=key.source_id,
-            source_text_sha256=batch.text_sha256,
-            replicate=key.replicate,
+            **self._identity(key, batch),
             max_new_tokens=budget,
             cells=self._cells(batch, decoded.rows, tokenizer, budget),
             checks=decoded.checks,
             rng_before=before,
             rng_after=after,
         )
-        return evidence, self._observe(decoded.checks, wall_ns)
+        return evidence, self._observe(decoded.checks.rows_checked, wall_ns)
+
+    def _trace(
+        self, protocol: DepthProtocol, key: UnitKey, batch: SourceBatch
+    ) -> tuple[TraceEvidence, UnitObservation]:
+        if batch.targets is None:
+            raise RuntimeError(f"{key.name}: a trace needs its target tokens")
+        pad_id = self.loaded.profile.special_ids.pad
+        traced = trace_source(protocol, self.model, batch.prompts, batch.targets, pad_id=pad_id)
+        crossing = [target.crossing for target in batch.targets.cells]
+        evidence = TraceEvidence(
+            **self._identity(key, batch.prompts),
+            content_token_ids_sha256=batch.targets.content_token_ids_sha256,
+            target_tokens=batch.targets.tokens,
+            crossing_tokens=sum(crossing),
+            crossing_cells=sum(1 for tokens in crossing if tokens),
+            cache_returned=traced.cache_returned,
+            cells=traced.cells,
+            edges=traced.edges,
+            hooks=traced.hooks,
+            rng_before=traced.rng_before,
+            rng_after=traced.rng_after,
+        )
+        return evidence, self._observe(traced.tokens, traced.wall_ns)
+
+    def _identity(self, key: UnitKey, batch: PromptBatch) -> dict[str, Any]:
+        """What every unit's evidence begins with."""
+        return {
+            "protocol_digest": self.loaded.digest,
+            "environment_sha256": digest(self.environment),
+            "placement_sha256": digest(self.placement),
+            "grid": self.request.grid,
+            "domain": key.domain,
+            "index": key.index,
+            "source_id": key.source_id,
+            "source_text_sha256": batch.text_sha256,
+            "replicate": key.replicate,
+        }
 
     def _cells(
         self, batch: PromptBatch, rows: tuple[tuple[int, ...], ...], tokenizer: PromptTokenizer, budget: int
@@ -103,10 +143,8 @@ class Engine:
             )
         return tuple(cells)
 
-    def _observe(self, checks: StepChecks, wall_ns: int) -> UnitObservation:
-        return UnitObservation(
-            process=self.model.process, wall_ns=wall_ns, tokens=checks.rows_checked, finished_us=now_us()
-        )
+    def _observe(self, tokens: int, wall_ns: int) -> UnitObservation:
+        return UnitObservation(process=self.model.process, wall_ns=wall_ns, tokens=tokens, finished_us=now_us())
 
     def memory(self) -> dict[str, int]:
         """Peak CUDA bytes and RSS."""
@@ -137,7 +175,10 @@ def _read_back(
     deviations: tuple[Deviation, ...],
 ) -> Engine:
     protocol, ids = loaded.protocol, loaded.profile.special_ids
-    effective = adopt_contract(model, protocol.decode, ids, protocol.grids[request.grid].max_new_tokens)
+    if isinstance(protocol, DepthProtocol):
+        effective = adopt_forward(model)
+    else:
+        effective = adopt_contract(model, protocol.decode, ids, protocol.grids[request.grid].max_new_tokens)
     facts = placement_facts(model.model, request.placement.id, loaded.profile, model.device)
     if not request.port:
         require_map(request.placement, facts.device_map)

@@ -2,25 +2,17 @@
 
 from pathlib import Path
 
-from harness.inputs.find import find_inputs
-from harness.inputs.sources import source_texts
 from harness.places import places
-from harness.prompts.build import build_batch
-from harness.prompts.manifest import compare_with_manifest
-from harness.prompts.records import PromptBatch
+from harness.prompts.registered import SourceBatch, registered_batches
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
 from harness.protocols.load import LoadedProtocol
 from harness.run.request import Request
 
 
-def prepare(loaded: LoadedProtocol, request: Request) -> tuple[PromptTokenizer, dict[str, PromptBatch]]:
+def prepare(loaded: LoadedProtocol, request: Request) -> tuple[PromptTokenizer, dict[str, SourceBatch]]:
     """The tokenizer and the batches by source ID. InputError, PromptError or ModelError before any model is loaded."""
-    found = find_inputs(loaded.protocol, [Path(folder) for folder in request.inputs])
     tokenizer = locate_tokenizer(loaded, Path(request.checkpoint), places())
+    inputs = [Path(folder) for folder in request.inputs]
     per_domain = loaded.protocol.grids[request.grid].per_domain
-    batches: dict[str, PromptBatch] = {}
-    for source in source_texts(loaded, found, domains=request.domains, per_domain=per_domain):
-        batch = build_batch(loaded.protocol, tokenizer, source)
-        compare_with_manifest(loaded, batch)
-        batches[source.source_id] = batch
+    batches = registered_batches(loaded, tokenizer, inputs, domains=request.domains, per_domain=per_domain)
     return tokenizer, batches

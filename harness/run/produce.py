@@ -12,19 +12,19 @@ from pathlib import Path
 import msgspec
 from filelock import Timeout
 
-from harness.decode.greedy import out_of_memory
 from harness.errors import DecodeError, HarnessError, SessionError, StorageError
 from harness.gold import registered_gold
 from harness.journal.assemble import verify_units
 from harness.journal.attempts import attempt_number, require_on
 from harness.journal.folder import RunFolder, write_journal, write_once, write_record
 from harness.model.load import LoadOutOfMemoryError
-from harness.model.memory import is_out_of_memory
+from harness.model.memory import is_out_of_memory, out_of_memory
 from harness.places import places
-from harness.prompts.records import PromptBatch
+from harness.prompts.registered import SourceBatch
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
+from harness.records.protocol import GenerationProtocol
 from harness.records.run import Failure, ProcessIdentity
 from harness.run.engine import Engine, open_engine
 from harness.run.memory import note_in_unit, note_while_loading
@@ -48,7 +48,7 @@ class Work:
     loaded: LoadedProtocol
     folder: RunFolder
     tokenizer: PromptTokenizer
-    batches: dict[str, PromptBatch]
+    batches: dict[str, SourceBatch]
     engine: Engine
     progress: Progress
     attempt: int
@@ -67,7 +67,8 @@ def produce(
     with folder.lock(f"model-{os.getpid()}"):  # whoever needs the memory can wait until no process has a model
         engine = _open(loaded, request, folder, number)
         try:
-            gold = registered_gold(loaded, [Path(one) for one in request.inputs], keys)
+            generates = isinstance(loaded.protocol, GenerationProtocol)
+            gold = registered_gold(loaded, [Path(one) for one in request.inputs], keys) if generates else None
             grid = loaded.protocol.grids[request.grid]
             progress = Progress(
                 sink,
@@ -94,7 +95,7 @@ def _open(loaded: LoadedProtocol, request: Request, folder: RunFolder, number: i
         raise
 
 
-def _begin(work: Work, keys: tuple[UnitKey, ...], gold: dict[str, str]) -> None:
+def _begin(work: Work, keys: tuple[UnitKey, ...], gold: dict[str, str] | None) -> None:
     """Write what the run is, or agree with what it is; and verify the units that are there.
 
     Under the lock that moving an attempt aside needs, so that nothing of an attempt that is over gets into the next.
@@ -106,7 +107,8 @@ def _begin(work: Work, keys: tuple[UnitKey, ...], gold: dict[str, str]) -> None:
         write_once(folder.file("spec.json"), spec, what="run request")
         write_once(folder.file("environment.json"), engine.environment, what="environment")
         write_once(folder.file("placement.json"), engine.placement, what="placement")
-        write_once(folder.file("gold.json"), gold, what="gold numbers")
+        if gold is not None:
+            write_once(folder.file("gold.json"), gold, what="gold numbers")
         begun = tuple(key for key in keys if folder.journal(key).exists())
         if begun:
             verify_units(folder, begun, work.loaded)
@@ -167,7 +169,7 @@ def _land(work: Work, key: UnitKey) -> None:
 def _failed(work: Work, key: UnitKey, error: Exception) -> DecodeError:
     """What a library raised, as the unit's failure. Memory can also run out around the generation call."""
     if is_out_of_memory(error):
-        refused = out_of_memory(error)
+        refused = out_of_memory("generation", error)
         _fail(work, key, refused)
         return refused
     _record_failure(work, key, "exception", f"{type(error).__name__}: {error}")

@@ -14,7 +14,7 @@ from harness.inputs.find import FoundInputs, Missing, find_inputs, require_prese
 from harness.places import Places, places
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.base import Record
-from harness.records.protocol import AnyProtocol, CompletionProtocol, Execution, Placement
+from harness.records.protocol import AnyProtocol, BaselinedProtocol, CompletionProtocol, Execution, Placement
 from harness.records.run import Deviation, RunSpec
 from harness.records.sandbox import RegisteredImage
 
@@ -143,7 +143,7 @@ def sandbox_deviations(protocol: AnyProtocol, options: Options) -> tuple[Deviati
 
 def named_baseline(loaded: LoadedProtocol, options: Options) -> str | None:
     """A port's own baseline; the registered run has the frozen one and no other."""
-    if not isinstance(loaded.protocol, CompletionProtocol):
+    if not isinstance(loaded.protocol, BaselinedProtocol):
         return None
     if (options.baseline is not None) == options.port:
         return str(options.baseline.resolve()) if options.baseline else None

@@ -17,6 +17,8 @@ from harness.protocols.grids import gate_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit
 
+# What gates of these reaches need is there once a run was accepted.
+FROZEN = ("snapshots", "tensors")
 Pairs = Iterator[tuple[str, object, object]]
 
 
@@ -61,7 +63,7 @@ def registered_rows(loaded: LoadedProtocol) -> dict[str, int]:
     return {
         gate.id: len(gate_rows(protocol, profile, gate, loaded.units(gate.tiers["formal"].grid, loaded.domains)))
         for gate in protocol.gates
-        if "formal" in gate.tiers and gate.reach != "snapshots"
+        if "formal" in gate.tiers and gate.reach not in FROZEN
     }
 
 

@@ -9,10 +9,14 @@ from typing import Any
 
 import msgspec
 
-from harness.canon import sha256_hex
+from harness.canon import digest, sha256_hex
 from harness.ledgers.book import AnyLedger
 from harness.ledgers.executions import execution_key
+from harness.protocols.stages import EMBEDDING
 from harness.records.completion import CodeAccount, CompletionRow
+from harness.records.depth import HiddenStage, TraceEvidence
+from harness.records.depth_ledger import DepthCellRow
+from harness.records.kinds import AnyUnit
 from harness.records.ledger import CellRow
 from harness.records.run import CellRecord, ProcessIdentity, UnitEvidence
 from harness.records.sandbox import Execution
@@ -32,19 +36,75 @@ ACCOUNTS = ("stop", "completion", "terminal", "numeric", "baseline")
 VERDICT_FIELDS = ("candidate_sha256", "task_sha256", "tests_sha256")
 
 
-def unit_snapshot(unit: UnitEvidence, ledger: AnyLedger) -> dict[str, Any]:
-    """The snapshot of a unit as plain data, its ledger rows joined by source, replicate and condition.
+def unit_snapshot(unit: AnyUnit, ledger: AnyLedger) -> dict[str, Any]:
+    """The snapshot of a unit as plain data: of its outputs, or of what a trace finds in every environment."""
+    return trace_snapshot(unit) if isinstance(unit, TraceEvidence) else output_snapshot(unit, ledger)
+
+
+def output_snapshot(unit: UnitEvidence, ledger: AnyLedger) -> dict[str, Any]:
+    """The snapshot of outputs, the ledger's rows joined by source, replicate and condition.
 
     Verdicts on programs aren't in it: `verdict_snapshot` has them, so that cells can be replayed without an engine.
     """
-    rows = {
-        row.condition: row for row in ledger.cells if (row.source_id, row.replicate) == (unit.source_id, unit.replicate)
-    }
+    found = [row for row in ledger.cells if not isinstance(row, DepthCellRow)]
+    rows = {row.condition: row for row in found if (row.source_id, row.replicate) == (unit.source_id, unit.replicate)}
     return _identity(unit) | {
         "source_text_sha256": unit.source_text_sha256,
         "max_new_tokens": unit.max_new_tokens,
         "cells": [_cell(cell, rows[cell.condition]) for cell in unit.cells],
     }
+
+
+def trace_snapshot(unit: TraceEvidence) -> dict[str, Any]:
+    """What a trace gives wherever it is made: tokens, names and shapes, and the embedding, which is a lookup.
+
+    Every later tensor depends on the machine's arithmetic: `tensor_snapshot` has those.
+    """
+    return _identity(unit) | {
+        "source_text_sha256": unit.source_text_sha256,
+        "content_token_ids_sha256": unit.content_token_ids_sha256,
+        "target_tokens": unit.target_tokens,
+        "crossing_tokens": unit.crossing_tokens,
+        "crossing_cells": unit.crossing_cells,
+        "cells": [
+            {
+                "condition": cell.condition,
+                "prompt_sha256": cell.prompt_sha256,
+                "target": msgspec.to_builtins(cell.target),
+                "embedding_sha256": _scopes(one for one in cell.hidden if one.stage == EMBEDDING).get(EMBEDDING),
+                "shapes": {one.stage: list(one.full.shape) for one in cell.hidden},
+                "top_k": {one.gate: one.full.top_k for one in cell.gates},
+            }
+            for cell in unit.cells
+        ],
+    }
+
+
+def tensor_snapshot(unit: TraceEvidence) -> dict[str, Any]:
+    """Digests of a trace's tensors, [target, full] by stage and gate, and of its statistics.
+
+    They belong to one environment and placement: the frozen environment lies beside them.
+    """
+    return _identity(unit) | {
+        "placement_sha256": unit.placement_sha256,
+        "cells": [
+            {
+                "condition": cell.condition,
+                "hidden_sha256": _scopes(cell.hidden),
+                "routes_sha256": {one.gate: [one.target.routes_sha256, one.full.routes_sha256] for one in cell.gates},
+                "weights_sha256": {
+                    one.gate: [one.target.weights_sha256, one.full.weights_sha256] for one in cell.gates
+                },
+                "record_sha256": digest(cell),
+            }
+            for cell in unit.cells
+        ],
+        "edges_sha256": {edge.edge: digest(edge) for edge in unit.edges},
+    }
+
+
+def _scopes(stages: Iterable[HiddenStage]) -> dict[str, list[str]]:
+    return {one.stage: [one.target.sha256, one.full.sha256] for one in stages}
 
 
 def verdict_snapshot(unit: UnitEvidence, ledger: AnyLedger, executions: Mapping[str, Execution]) -> dict[str, Any]:
@@ -62,7 +122,7 @@ def verdict_snapshot(unit: UnitEvidence, ledger: AnyLedger, executions: Mapping[
     }
 
 
-def _identity(unit: UnitEvidence) -> dict[str, Any]:
+def _identity(unit: AnyUnit) -> dict[str, Any]:
     return {
         "schema": 1,
         "protocol_digest": unit.protocol_digest,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from harness.canon import canonical_bytes, sha256_hex
 from harness.errors import SnapshotError
 from harness.evidence import RunEvidence
@@ -14,17 +16,26 @@ from harness.files import file_sha256, read_bytes, write_atomic
 from harness.journal.folder import RunFolder
 from harness.ledgers.executions import read_executions
 from harness.places import Places, places
-from harness.protocols.grids import UnitKey, is_executed
+from harness.protocols.grids import RowKey, UnitKey, is_executed
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import Audit, SnapshotIndex
 from harness.records.base import decode_json
-from harness.records.protocol import CompletionProtocol
+from harness.records.protocol import CompletionProtocol, DepthProtocol
+from harness.records.run import Environment
 from harness.snapshots.acceptance import require_acceptable
-from harness.snapshots.content import containers_of, origins_of, snapshot_bytes, unit_snapshot, verdict_snapshot
+from harness.snapshots.content import (
+    containers_of,
+    origins_of,
+    snapshot_bytes,
+    tensor_snapshot,
+    unit_snapshot,
+    verdict_snapshot,
+)
 
 FROZEN_TIER = "formal"
 JUDGEMENTS = "judgements"
-VERDICTS = "-verdicts"
+VERDICTS, TENSORS = "-verdicts", "-tensors"
+ENVIRONMENT = "environment"
 UNHASHED = ("audit.json", "audit.json.sha256", "session.log")
 TODO = "Take the frozen file back from version control; a changed result needs a new protocol, not a new snapshot."
 
@@ -44,16 +55,33 @@ class Frozen:
         """The verdicts on a unit's programs."""
         return self.folder / f"{verdicts_name(key)}.json"
 
+    def tensors(self, key: UnitKey) -> Path:
+        """The digests of a trace's tensors, which belong to `environment`."""
+        return self.folder / f"{tensors_name(key)}.json"
+
+    @property
+    def environment(self) -> Path:
+        """The environment that tensor digests belong to."""
+        return self.folder / f"{ENVIRONMENT}.json"
+
 
 def verdicts_name(key: UnitKey) -> str:
     """What the verdicts of a unit are called beside its cells."""
     return f"{key.name}{VERDICTS}"
 
 
+def tensors_name(key: UnitKey) -> str:
+    """What the tensor digests of a unit are called beside its cells."""
+    return f"{key.name}{TENSORS}"
+
+
 def frozen_names(loaded: LoadedProtocol) -> list[str]:
     """Every file that freezing a formal run writes beside the index, without its suffix."""
     units = loaded.units(loaded.protocol.tier_grids["formal"], loaded.domains)
-    return sorted([*(key.name for key in units), *(verdicts_name(key) for key in executed_units(loaded, units))])
+    names = [*(key.name for key in units), *(verdicts_name(key) for key in executed_units(loaded, units))]
+    if isinstance(loaded.protocol, DepthProtocol):
+        names += [ENVIRONMENT, *(tensors_name(key) for key in units)]
+    return sorted(names)
 
 
 def executed_units(loaded: LoadedProtocol, units: Sequence[UnitKey]) -> list[UnitKey]:
@@ -162,9 +190,23 @@ def _contents(evidence: RunEvidence) -> dict[str, bytes]:
     }
     executions = read_executions(evidence.folder)
     for key in executed_units(evidence.loaded, evidence.keys):
-        content = verdict_snapshot(units[key.source_id, key.replicate], book, executions)
+        content = verdict_snapshot(evidence.unit(RowKey(key, "")), book, executions)
         contents[verdicts_name(key)] = snapshot_bytes(content)
+    if isinstance(evidence.loaded.protocol, DepthProtocol):
+        traces = {tensors_name(key): tensor_snapshot(evidence.trace(RowKey(key, ""))) for key in evidence.keys}
+        contents |= {name: snapshot_bytes(content) for name, content in traces.items()}
+        contents[ENVIRONMENT] = snapshot_bytes(msgspec.to_builtins(evidence.environment))
     return contents
+
+
+def frozen_environment(protocol_id: str, tree: Places | None = None) -> Environment | None:
+    """The environment that a protocol's frozen tensor digests belong to; None where it has none."""
+    path = frozen_folder(protocol_id, tree) / f"{ENVIRONMENT}.json"
+    if not path.is_file():
+        return None
+    return decode_json(
+        read_bytes(path, what="frozen environment"), Environment, where=path, error=SnapshotError, todo=TODO
+    )
 
 
 def read_audit(folder: RunFolder) -> Audit:

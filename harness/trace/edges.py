@@ -32,12 +32,19 @@ def stage_edges(stage: str, targets: Sequence[Matrix], pairs: Pairs) -> list[Sta
     np.multiply(product, product, out=product)
     exact = _whole_rows(np.stack([_bits(one) for one in targets]), left, right)
     rows = targets[0].shape[0]
-    lengths = zip(_sums(_sums(product)).tolist(), _sums(norms[left]).tolist(), strict=True)
-    relative = [_relative(stage, *one) for one in lengths]
-    means = (_sums(cosines) / rows).tolist()
+    columns = (exact, _sums(cosines).tolist(), _sums(_sums(product)).tolist(), _sums(norms[left]).tolist())
     return [
-        StageEdge(stage=stage, rows=rows, exact_rows=whole, cosine=mean, relative_l2=one)
-        for whole, mean, one in zip(exact, means, relative, strict=True)
+        StageEdge(
+            stage=stage,
+            rows=rows,
+            exact_rows=whole,
+            cosine=cosine / rows,
+            relative_l2=relative_l2(stage, difference, length),
+            cosine_sum=cosine,
+            difference_squared=difference,
+            left_squared=length,
+        )
+        for whole, cosine, difference, length in zip(*columns, strict=True)
     ]
 
 
@@ -65,7 +72,8 @@ def _cosines(dot: Float64, left: Float64, right: Float64) -> Float64:
     return np.clip(cosines, -1.0, 1.0)
 
 
-def _relative(stage: str, difference: float, left: float) -> float:
+def relative_l2(stage: str, difference: float, left: float) -> float:
+    """|B - A| / |A| of two squared Frobenius norms; DecodeError (`non_finite`) where it has no value."""
     if left == 0.0 and difference > 0.0:
         raise DecodeError(
             stage,

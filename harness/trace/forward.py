@@ -16,9 +16,8 @@ from typing import Any
 import torch
 
 from harness.canon import digest
-from harness.errors import DecodeError
 from harness.model.load import LoadedModel
-from harness.model.memory import is_out_of_memory
+from harness.model.memory import is_out_of_memory, out_of_memory
 from harness.records.depth import Gate, GateEdge, HiddenStage, StageEdge, TargetTokens
 from harness.trace.batch import Batch, EdgeRows, lay_out
 from harness.trace.capture import GATE, STAGE, Capture
@@ -48,6 +47,27 @@ class Traced:
     gates: tuple[tuple[Gate, ...], ...]
     edges: tuple[TracedEdge, ...]
     logits_sha256: str
+    cache_returned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The same forward without any of the trace's hooks: its logits' digest, and whether it gave a cache back."""
+
+    logits_sha256: str
+    cache_returned: bool
+
+
+# What a model's own config could make of a forward; set and read back before the first one.
+FORWARD = {"use_cache": False, "output_hidden_states": False, "output_attentions": False}
+
+
+def adopt_forward(loaded: LoadedModel) -> dict[str, Any]:
+    """Make the forward's settings the model's own, so that no default brings others; read back what it has."""
+    model = _open(loaded)
+    for name, value in FORWARD.items():
+        setattr(model.config, name, value)
+    return {name: getattr(model.config, name, None) for name in FORWARD} | {"training": model.training}
 
 
 def trace_batch(
@@ -65,25 +85,26 @@ def trace_batch(
         with Work() as work:
             capture = Capture(line, batch, work)
             with capture.hooks():
-                logits = _forward(loaded, ids, mask)
+                logits, cached = _forward(loaded, ids, mask)
             results = work.finish()
         capture.require_all()
-        return _traced(results, batch, _logits_sha256(logits, mask))
+        return _traced(results, batch, Plain(_logits_sha256(logits, mask), cached))
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        raise _out_of_memory(error) from error
+        raise out_of_memory("trace", error) from error
 
 
-def plain_logits_sha256(loaded: LoadedModel, ids: Rows, mask: Rows) -> str:
-    """The logits' digest of the same forward without any of the trace's hooks. DecodeError (`out_of_memory`)."""
+def plain_forward(loaded: LoadedModel, ids: Rows, mask: Rows) -> Plain:
+    """The forward alone. DecodeError (`out_of_memory`)."""
     _open(loaded)
     try:
-        return _logits_sha256(_forward(loaded, ids, mask), mask)
+        logits, cached = _forward(loaded, ids, mask)
+        return Plain(_logits_sha256(logits, mask), cached)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        raise _out_of_memory(error) from error
+        raise out_of_memory("trace", error) from error
 
 
 def _open(loaded: LoadedModel) -> Any:
@@ -92,8 +113,8 @@ def _open(loaded: LoadedModel) -> Any:
     return loaded.model
 
 
-def _forward(loaded: LoadedModel, ids: Rows, mask: Rows) -> torch.Tensor:
-    """Logits [rows, width, vocabulary] on the model's device."""
+def _forward(loaded: LoadedModel, ids: Rows, mask: Rows) -> tuple[torch.Tensor, bool]:
+    """Logits [rows, width, vocabulary] on the model's device, and whether a cache came back with them."""
     flags = torch.tensor(mask, dtype=torch.long, device=loaded.device)
     with torch.inference_mode():
         output = loaded.model(
@@ -103,7 +124,7 @@ def _forward(loaded: LoadedModel, ids: Rows, mask: Rows) -> torch.Tensor:
             use_cache=False,
             return_dict=True,
         )
-    return output.logits  # type: ignore[no-any-return]
+    return output.logits, getattr(output, "past_key_values", None) is not None
 
 
 def positions(mask: torch.Tensor) -> torch.Tensor:
@@ -124,7 +145,7 @@ def _row_sha256(fetched: Fetch) -> str:
     return tensor_sha256(as_matrix(fetched(), "logits"))
 
 
-def _traced(results: Results, batch: Batch, logits_sha256: str) -> Traced:
+def _traced(results: Results, batch: Batch, plain: Plain) -> Traced:
     cells = len(batch.cuts)
     stages = [list(chain.from_iterable(found)) for name, found in results if name.startswith(f"{STAGE} ")]
     gates = [found[0] for name, found in results if name.startswith(f"{GATE} ")]
@@ -138,15 +159,6 @@ def _traced(results: Results, batch: Batch, logits_sha256: str) -> Traced:
         hidden=tuple(tuple(found[row] for found in stages) for row in range(cells)),
         gates=tuple(tuple(gate.cells[row] for gate in gates) for row in range(cells)),
         edges=tuple(edges),
-        logits_sha256=logits_sha256,
-    )
-
-
-def _out_of_memory(error: BaseException) -> DecodeError:
-    return DecodeError(
-        "trace",
-        kind="out_of_memory",
-        expected="memory for the whole batch",
-        found=str(error).split("\n")[0] or type(error).__name__,
-        todo="Take the next lower registered placement; the batch is never split.",
+        logits_sha256=plain.logits_sha256,
+        cache_returned=plain.cache_returned,
     )

@@ -25,7 +25,7 @@ from harness.records.depth import TargetTokens
 from harness.run.prepare import prepare
 from harness.run.request import Options, make_request
 from harness.trace.batch import EdgeRows
-from harness.trace.forward import plain_logits_sha256, positions, trace_batch
+from harness.trace.forward import plain_forward, positions, trace_batch
 
 ROUNDS, GOAL, TARGET = 15, 1.25, 16
 PAIRS = [(0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (0, 4), (0, 6), (1, 3), (1, 5), (1, 7)]
@@ -75,7 +75,7 @@ def keep(model, ids, mask):
         )
 
 
-WAYS = {"trace": trace, "hidden_states": keep, "plain_with_logits_sha256": plain_logits_sha256}
+WAYS = {"trace": trace, "hidden_states": keep, "plain_with_logits_sha256": plain_forward}
 
 
 def record_bytes(traced):

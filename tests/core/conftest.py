@@ -39,6 +39,8 @@ def example(kind: types.Type) -> Any:  # noqa: C901, PLR0911 - a line a kind of 
             return kind.values[0]
         case types.VarTupleType():
             return [example(kind.item_type)]
+        case types.TupleType():
+            return [example(one) for one in kind.item_types]
         case types.DictType():
             return {example(kind.key_type): example(kind.value_type)}
         case types.StrType():
@@ -60,7 +62,7 @@ def plain_record(kind: types.StructType) -> dict[str, Any]:
     return plain | ({kind.tag_field: kind.tag} if kind.tag_field is not None else {})
 
 
-def others(kind: types.Type, value: Any) -> Iterator[Any]:  # noqa: C901 - a case a kind of type
+def others(kind: types.Type, value: Any) -> Iterator[Any]:  # noqa: C901, PLR0912 - a case a kind of type
     """Other plain values of the type that `value` has; nothing where the type has only one value."""
     match kind:
         case types.StructType():
@@ -76,6 +78,9 @@ def others(kind: types.Type, value: Any) -> Iterator[Any]:  # noqa: C901 - a cas
             yield []
             yield [*value, *value]
             yield from ([other] for other in others(kind.item_type, value[0]))
+        case types.TupleType():
+            for place, one in enumerate(kind.item_types):
+                yield from ([*value[:place], other, *value[place + 1 :]] for other in others(one, value[place]))
         case types.DictType():
             yield {}
             name, one = next(iter(value.items()))

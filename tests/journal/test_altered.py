@@ -8,7 +8,7 @@ from harness.canon import digest
 from harness.errors import JournalError
 from harness.journal.assemble import read_spec, verified_journal
 from harness.journal.folder import read_journal
-from harness.records.run import CellRecord, UnitEvidence
+from harness.records.run import CellRecord, Journal, UnitEvidence
 
 EVIDENCE = [name for name in UnitEvidence.__struct_fields__ if name != "cells"]
 CELL = [name for name in CellRecord.__struct_fields__ if name not in ("condition", "edits")]
@@ -23,7 +23,7 @@ def accepted(altered, prefix, *names):
         path = altered.write(leaf)
         condition = altered.content["evidence"]["cells"][leaf[2]]["condition"] if leaf[1:2] == ("cells",) else ""
         try:
-            read_journal(path)
+            read_journal(path, Journal)
         except JournalError as error:
             if all(name in str(error) for name in (*names, path.name, condition)):
                 continue
@@ -62,7 +62,7 @@ def test_a_field_that_nothing_repeats_is_refused_by_its_digest(altered, field):
     assert leaves
     for leaf in leaves:
         with pytest.raises(JournalError, match=f"{altered.path.name}.*evidence_sha256"):
-            read_journal(altered.write(leaf))
+            read_journal(altered.write(leaf), Journal)
 
 
 @pytest.mark.parametrize("field", ["evidence_sha256", "schema"])
@@ -114,7 +114,7 @@ def test_what_is_no_journal_is_refused(tmp_path, data):
     """A torn or foreign file is a JournalError with the file's name."""
     (tmp_path / "unit.json").write_bytes(data)
     with pytest.raises(JournalError, match=r"unit\.json"):
-        read_journal(tmp_path / "unit.json")
+        read_journal(tmp_path / "unit.json", Journal)
 
 
 @pytest.mark.parametrize("text", ["\\x4", "\\q", "\\ud800", "\u4e2d", "\n"], ids=ascii)
@@ -124,7 +124,7 @@ def test_text_that_was_not_escaped_is_refused(altered, text):
     cell["text_escaped"] = text
     altered.path.write_text(json.dumps(altered.content))
     with pytest.raises(JournalError, match=f"{cell['condition']}: text_escaped"):
-        read_journal(altered.path)
+        read_journal(altered.path, Journal)
 
 
 def test_an_id_beyond_any_encoding_is_refused(altered):
@@ -132,12 +132,12 @@ def test_an_id_beyond_any_encoding_is_refused(altered):
     altered.content["evidence"]["cells"][0]["prompt_ids"][0] = 2**60
     altered.path.write_text(json.dumps(altered.content))
     with pytest.raises(JournalError, match=altered.path.name):
-        read_journal(altered.path)
+        read_journal(altered.path, Journal)
 
 
 def test_the_observation_is_no_evidence(altered):
     """Times, processes and token counts can change without changing what is digested."""
-    before = read_journal(altered.write(("observation", "wall_ns")))
-    after = read_journal(altered.write(("observation", "process", "pid")))
+    before = read_journal(altered.write(("observation", "wall_ns")), Journal)
+    after = read_journal(altered.write(("observation", "process", "pid")), Journal)
     assert before.evidence == after.evidence
     assert before.evidence_sha256 == after.evidence_sha256

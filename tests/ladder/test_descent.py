@@ -21,6 +21,7 @@ from harness.journal.attempts import attempt_folder, attempts_of, check_folder
 from harness.journal.folder import journals, read_journal, write_record
 from harness.protocols.grids import RowKey
 from harness.records.attempts import NextPlacement, NoPlacement, NotGenerated, RoundedRequest, WhileLoading
+from harness.records.run import Journal
 from harness.run import descent as descent_module
 from harness.run import engine as engine_module
 from harness.run.ladder import effective_request, generate_down_the_ladder, has_ladder
@@ -32,8 +33,8 @@ def test_the_whole_grid_is_made_again_one_placement_down(stepped):
     """Every unit of the run is of the new placement; none of the two that had landed is reused."""
     placement = read_placement(stepped.folder)
     aside = attempt_folder(stepped.folder, 1, "nano-resident")
-    units = [read_journal(path) for path in journals(stepped.folder)]
-    before = {read_journal(path).observation.process.model_load_id for path in journals(aside)}
+    units = [read_journal(path, Journal) for path in journals(stepped.folder)]
+    before = {read_journal(path, Journal).observation.process.model_load_id for path in journals(aside)}
     assert placement.id == "nano-disk"
     assert len(units) == len(stepped.loaded.units("formal", stepped.loaded.domains)) == 4
     assert {unit.evidence.placement_sha256 for unit in units} == {digest(placement)}
@@ -76,7 +77,7 @@ def test_the_next_placement_gave_the_last_smokes_cells(stepped):
     assert (check.placement, check.passed) == ("nano-disk", True)
     assert (check.result.equal, check.result.of, check.result.fields) == (16, 16, rule.fields)
     assert check.result.two_maps
-    assert {read_journal(path).observation.process.pid for path in journals(part)}.isdisjoint({os.getpid()})
+    assert {read_journal(path, Journal).observation.process.pid for path in journals(part)}.isdisjoint({os.getpid()})
 
 
 def test_the_gate_passes_on_a_run_that_went_down(stepped):
@@ -271,7 +272,7 @@ def test_two_processes_go_down_together(fresh, tmp_path):
     (attempt,) = attempts_of(fresh.folder)
     placement = digest(read_placement(fresh.folder))
     assert attempt.next == NextPlacement(id="nano-disk")
-    assert {read_journal(path).evidence.placement_sha256 for path in journals(fresh.folder)} == {placement}
+    assert {read_journal(path, Journal).evidence.placement_sha256 for path in journals(fresh.folder)} == {placement}
     assert len(list(journals(fresh.folder))) == 4
 
 

@@ -11,7 +11,7 @@ from harness.journal.assemble import read_environment, read_placement
 from harness.journal.folder import RunFolder, read_journal
 from harness.places import Places, places
 from harness.protocols.load import LoadedProtocol, load_protocol
-from harness.records.run import ProcessIdentity
+from harness.records.run import Journal, ProcessIdentity
 from harness.run import produce as produce_module
 from harness.run.request import Options, Request, make_request
 
@@ -88,7 +88,7 @@ class StandIn:
         self.made.append(key.name)
         if key.name in self.planned:
             raise self.planned[key.name]
-        journal = read_journal(self.source.journal(key))
+        journal = read_journal(self.source.journal(key), Journal)
         return journal.evidence, journal.observation
 
 

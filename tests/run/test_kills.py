@@ -15,6 +15,7 @@ import pytest
 from harness.journal.folder import RunFolder, journals, read_journal, write_record
 from harness.ledgers.close import close_run
 from harness.places import places
+from harness.records.run import Journal
 from harness.run.child import ChildRequest
 from harness.run.request import make_request
 
@@ -85,7 +86,7 @@ def test_a_killed_run_is_the_undisturbed_run(asked, nano):
     undisturbed, killed = asked("run"), asked("killed")
     finish(undisturbed)
     close_run(undisturbed, nano)
-    walls = [read_journal(path).observation.wall_ns / 1e9 for path in journals(undisturbed)]
+    walls = [read_journal(path, Journal).observation.wall_ns / 1e9 for path in journals(undisturbed)]
     moments = random.Random("kills")
     hits, kept = 0, {}
     for number in range(KILLS):

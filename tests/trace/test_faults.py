@@ -9,7 +9,7 @@ import torch
 from harness.errors import DecodeError, ModelError
 from harness.records.depth import TargetTokens
 from harness.trace import capture
-from harness.trace.forward import plain_logits_sha256, trace_batch
+from harness.trace.forward import plain_forward, trace_batch
 
 from .conftest import ROWS
 
@@ -55,7 +55,7 @@ def test_a_hook_that_returns_its_output_is_seen(nano, rows, traced, monkeypatch)
         return hooked
 
     monkeypatch.setattr(capture.Capture, "stage_hook", doubling)
-    assert rows.trace(nano).logits_sha256 != plain_logits_sha256(nano, rows.ids, rows.mask)
+    assert rows.trace(nano).logits_sha256 != plain_forward(nano, rows.ids, rows.mask).logits_sha256
 
 
 def test_a_permuted_expert_changes_the_routes(nano, rows, traced):

@@ -14,7 +14,7 @@ from harness.places import places
 from harness.protocols.load import load_protocol
 from harness.protocols.stages import expected_gates, expected_route_decisions, expected_stages
 from harness.trace import forward, work
-from harness.trace.forward import plain_logits_sha256, positions, trace_batch
+from harness.trace.forward import plain_forward, positions, trace_batch
 from harness.trace.host import as_matrix
 
 from . import slow
@@ -77,7 +77,7 @@ def watched(nano, rows):
     base = nano.model.model
     named = {"norm": base.norm} | {f"layer_{i:02d}": base.layers[i].mlp.gate for i in range(1, 6)}
     handles = [module.register_forward_hook(note(name)) for name, module in named.items()]
-    plain_logits_sha256(nano, rows.ids, rows.mask)
+    plain_forward(nano, rows.ids, rows.mask)
     for handle in handles:
         handle.remove()
     return noted
@@ -153,7 +153,7 @@ def test_a_gates_routes_are_the_modules_own(traced, watched, rows, name):
 
 def test_hooks_change_nothing(nano, rows, traced):
     """Every logit of every token has the same bytes without any hook."""
-    assert traced.logits_sha256 == plain_logits_sha256(nano, rows.ids, rows.mask)
+    assert traced.logits_sha256 == plain_forward(nano, rows.ids, rows.mask).logits_sha256
 
 
 def hooked(model):
@@ -177,20 +177,21 @@ def test_the_logits_digest_is_the_references(nano, rows):
             input_ids=torch.tensor(two[0]), attention_mask=mask, position_ids=positions(mask), use_cache=False
         ).logits
     wanted = digest([full_sha256(logits, rows, row) for row in range(2)])
-    assert plain_logits_sha256(nano, *two) == wanted
+    assert plain_forward(nano, *two).logits_sha256 == wanted
 
 
 def test_one_logit_changes_the_digest(nano, rows, monkeypatch):
     """Any unpadded position counts; the first token of a row here."""
-    original, run = plain_logits_sha256(nano, rows.ids, rows.mask), forward._forward
+    original, run = plain_forward(nano, rows.ids, rows.mask).logits_sha256, forward._forward
 
     def altered(*arguments):
-        logits = run(*arguments).clone()
+        logits, cached = run(*arguments)
+        logits = logits.clone()
         logits[2, rows.padding(2), 17] += 1e-3
-        return logits
+        return logits, cached
 
     monkeypatch.setattr(forward, "_forward", altered)
-    assert plain_logits_sha256(nano, rows.ids, rows.mask) != original
+    assert plain_forward(nano, rows.ids, rows.mask).logits_sha256 != original
 
 
 def test_positions_are_those_of_generate(nano, rows):
@@ -255,7 +256,7 @@ def test_offloaded_layers_are_traced(rows, traced):
     model = load_model(loaded.profile, loaded.protocol.execution, placement, places().models / "nano" / "checkpoint")
     try:
         found, again = rows.trace(model), rows.trace(model)
-        plain = plain_logits_sha256(model, rows.ids, rows.mask)
+        plain = plain_forward(model, rows.ids, rows.mask).logits_sha256
     finally:
         model.close()
     assert [row[:5] for row in found.hidden] == [row[:5] for row in traced.hidden]
@@ -302,7 +303,7 @@ def test_a_closed_model_is_misuse(nano, rows):
     with pytest.raises(RuntimeError, match="closed"):
         rows.trace(closed)
     with pytest.raises(RuntimeError, match="closed"):
-        plain_logits_sha256(closed, rows.ids, rows.mask)
+        plain_forward(closed, rows.ids, rows.mask)
 
 
 def test_a_half_precision_tensor_is_read_bit_by_bit():

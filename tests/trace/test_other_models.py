@@ -8,7 +8,7 @@ import transformers
 
 from harness.errors import ModelError
 from harness.model.load import LoadedModel
-from harness.trace.forward import plain_logits_sha256
+from harness.trace.forward import plain_forward
 from harness.trace.gates import RULES
 from harness.trace.line import find_line
 
@@ -85,7 +85,7 @@ def test_another_family_is_traced(family, values, gates, dtype):
     assert [one.gate for one in traced.gates[0]] == gates
     assert {one.full.dtype for row in traced.hidden for one in row} == {str(dtype).removeprefix("torch.")}
     assert [sum(one.full.load) for one in traced.gates[3]] == [23 * 2] * len(gates)
-    assert traced.logits_sha256 == plain_logits_sha256(loaded, rows.ids, rows.mask)
+    assert traced.logits_sha256 == plain_forward(loaded, rows.ids, rows.mask).logits_sha256
 
 
 def test_every_rule_has_a_model_here():

@@ -1,0 +1,244 @@
+"""Trace checks (R05 depth 7-9): target tokens, stages and gates, hooks, embedding, edges, scale, the join.
+
+Each holds what is recorded against something made apart from it: the registered tokenizer and inputs, the profile's
+shape, the other forward, the two cells of an edge, the generation run.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+
+from harness.canon import ids_sha256
+from harness.checks.generation import execution
+from harness.evidence import Differences, RunEvidence, cell_name, differs
+from harness.protocols.grids import RowKey
+from harness.protocols.stages import EMBEDDING, expected_gates, expected_route_decisions, expected_stages
+from harness.records.depth import DepthRun, EdgeTrace, GateEdge, RouteFacts, StageEdge, TensorFacts, TraceCell
+from harness.records.protocol import DepthProtocol
+
+Pair = tuple[str, object, object]
+Pairs = Iterable[Pair]
+# What the forward's settings read back as, besides the registered cache.
+FORWARD = {"output_attentions": False, "output_hidden_states": False, "training": False}
+
+
+def forward_contract(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R05 depth 7.1: no cache was asked for and none came back; settings, kernels and weights as read back."""
+    wanted = FORWARD | {"use_cache": _protocol(evidence).forward.use_cache}
+    read_back = evidence.environment.generation_config
+    cached = [unit.source_id for unit in _run(evidence).units if unit.cache_returned]
+    pairs: Pairs = (
+        ("forward settings", {name: json.dumps(value) for name, value in wanted.items()}, dict(read_back)),
+        ("sources whose forward gave a cache back", [], cached),
+    )
+    return (*_differing(row, pairs), *execution(evidence, row))
+
+
+def target_tokens(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R05 depth 7.2: the tokens wholly inside the source's characters, the same IDs in every cell, ends counted.
+
+    Where they stand is found again from the registered input, texts and tokenizer.
+    """
+    unit, cell = evidence.trace(row), evidence.traced(row, row.item)
+    registered = evidence.registered_targets.get(unit.source_id)
+    if registered is None:
+        return (differs(cell_name(row), "registered target tokens", "none"),)
+    order = [condition.id for condition in _protocol(evidence).conditions]
+    content = cell.prompt_ids[cell.target.start : cell.target.end]
+    crossing = [one.crossing for one in registered.cells]
+    pairs = (
+        ("target", registered.cells[order.index(row.item)], cell.target),
+        ("target token IDs", registered.content_token_ids_sha256, ids_sha256(content)),
+        ("content_token_ids_sha256 of its source", registered.content_token_ids_sha256, unit.content_token_ids_sha256),
+        ("target tokens of its source", registered.tokens, unit.target_tokens),
+        ("crossing tokens of its source", sum(crossing), unit.crossing_tokens),
+        ("crossing cells of its source", sum(1 for tokens in crossing if tokens), unit.crossing_cells),
+    )
+    return _differing(row, pairs)
+
+
+def stages_and_gates(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R05 depth 7.1: layers + 2 stages and one gate a MoE layer, each over target and full input, padding left out."""
+    shape, cell = evidence.loaded.profile.shape, evidence.traced(row, row.item)
+    sizes = {"target": cell.target.end - cell.target.start, "full": len(cell.prompt_ids)}
+    pairs: list[Pair] = [
+        ("stages", expected_stages(shape), tuple(one.stage for one in cell.hidden)),
+        ("gates", expected_gates(shape), tuple(one.gate for one in cell.gates)),
+    ]
+    for stage in cell.hidden:
+        for scope, tokens in sizes.items():
+            facts: TensorFacts = getattr(stage, scope)
+            wanted = (tokens, shape.hidden_size), evidence.loaded.protocol.execution.dtype
+            pairs.append((f"{stage.stage} {scope} shape and dtype", wanted, (facts.shape, facts.dtype)))
+    for gate in cell.gates:
+        for scope, tokens in sizes.items():
+            routes: RouteFacts = getattr(gate, scope)
+            pairs += [
+                (f"{gate.gate} {scope} {name}", one, other) for name, one, other in _routes(evidence, routes, tokens)
+            ]
+    return _differing(row, pairs)
+
+
+def _under(name: str, pairs: Pairs) -> list[Pair]:
+    return [(f"{name} {what}", one, other) for what, one, other in pairs]
+
+
+def _routes(evidence: RunEvidence, routes: RouteFacts, tokens: int) -> Pairs:
+    shape = evidence.loaded.profile.shape
+    yield "tokens", tokens, routes.tokens
+    yield "top_k", shape.experts_per_token, routes.top_k
+    yield "experts", (shape.routed_experts,) * 2, (len(routes.load), len(routes.weighted_load))
+    yield "load", tokens * shape.experts_per_token, sum(routes.load)
+    yield "most tokens of one expert", True, max(routes.load) <= tokens
+    yield "experts used", sum(1 for load in routes.load if load), routes.experts_used
+    yield (
+        "weight without load",
+        [],
+        [at for at, load in enumerate(routes.load) if not load and routes.weighted_load[at]],
+    )
+
+
+def hooks_change_nothing(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R05 depth 7.1: the logits of every token are byte-equal in two forwards, one without and one with the hooks."""
+    hooks = evidence.trace(row).hooks
+    return _differing(row, [("logits with hooks", hooks.logits_sha256_without, hooks.logits_sha256_with)])
+
+
+def embedding_identity(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R05 depth 8: every target row of the embedding is byte-exact on every edge, since the token IDs are the same."""
+    unit, edge = evidence.trace(row), _edge(evidence, row)
+    found = [one for one in edge.stages if one.stage == EMBEDDING]
+    if len(found) != 1:
+        return (differs(f"{cell_name(row)} embedding", "one stage", len(found)),)
+    left, right = (_stage(evidence.traced(row, side), EMBEDDING) for side in (edge.left, edge.right))
+    pairs = (
+        ("rows of the embedding", unit.target_tokens, found[0].rows),
+        ("exact rows of the embedding", unit.target_tokens, found[0].exact_rows),
+        ("difference of the embedding", 0.0, found[0].difference_squared),
+        ("digest of the embedding over the target", left.sha256 if left else "none", right.sha256 if right else "none"),
+    )
+    return _differing(row, pairs)
+
+
+def edge_trace(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R05 depth 8 and 9: the edge's stages and gates agree with the two cells' digests, and are possible at all."""
+    unit, edge, shape = evidence.trace(row), _edge(evidence, row), evidence.loaded.profile.shape
+    left, right = (evidence.traced(row, side) for side in (edge.left, edge.right))
+    pairs: list[Pair] = [
+        ("stages", expected_stages(shape), tuple(one.stage for one in edge.stages)),
+        ("gates", expected_gates(shape), tuple(one.gate for one in edge.gates)),
+    ]
+    for one in edge.stages:
+        sides = _stage(left, one.stage), _stage(right, one.stage)
+        pairs += [
+            (f"{one.stage} {name}", wanted, found)
+            for name, wanted, found in _stage_pairs(one, unit.target_tokens, sides)
+        ]
+    for gate in edge.gates:
+        routes = _target_routes(left, gate.gate), _target_routes(right, gate.gate)
+        pairs += [
+            (f"{gate.gate} {name}", wanted, found)
+            for name, wanted, found in _gate_pairs(gate, unit.target_tokens, routes)
+        ]
+    return _differing(row, pairs)
+
+
+def _stage_pairs(edge: StageEdge, tokens: int, sides: tuple[TensorFacts | None, TensorFacts | None]) -> Pairs:
+    left, right = sides
+    same = left is not None and right is not None and left.sha256 == right.sha256
+    whole = edge.exact_rows == edge.rows
+    relative = math.sqrt(edge.difference_squared / edge.left_squared) if edge.left_squared else 0.0
+    yield "rows", tokens, edge.rows
+    yield "exact rows within their bounds", True, 0 <= edge.exact_rows <= edge.rows
+    yield "every row exact where the digests are equal", same, whole
+    yield "no difference where every row is exact", True, edge.difference_squared == 0.0 or not whole
+    yield "cosine within its bounds", True, -1.0 <= edge.cosine <= 1.0
+    yield "cosine", edge.cosine_sum / edge.rows if edge.rows else "no rows", edge.cosine
+    yield "relative L2", relative, edge.relative_l2
+
+
+def _gate_pairs(edge: GateEdge, tokens: int, sides: tuple[RouteFacts | None, RouteFacts | None]) -> Pairs:
+    left, right = sides
+    same = left is not None and right is not None and left.routes_sha256 == right.routes_sha256
+    shares = (edge.load_total_variation, edge.weighted_load_total_variation)
+    yield "tokens", tokens, edge.tokens
+    yield "ordered within set within tokens", True, 0 <= edge.ordered_exact <= edge.set_exact <= edge.tokens
+    yield "every ordered route exact where the digests are equal", same, edge.ordered_exact == edge.tokens
+    yield "total variations within [0, 1]", True, all(0.0 <= one <= 1.0 for one in shares)
+    if left is not None and right is not None:
+        yield "load total variation", _variation(left.load, right.load), round(edge.load_total_variation, 12)
+        weighted = _variation(left.weighted_load, right.weighted_load)
+        yield "weighted load total variation", weighted, round(edge.weighted_load_total_variation, 12)
+
+
+def _variation(left: Sequence[float], right: Sequence[float]) -> float:
+    """Half the sum of |p - q|, to twelve places: sums in another order differ in the last ones."""
+    one, other = sum(left), sum(right)
+    if not (one and other):
+        return -1.0
+    return round(sum(abs(p / one - q / other) for p, q in zip(left, right, strict=True)) / 2, 12)
+
+
+def scale_identity(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R05 depth 7.3: target tokens x conditions x gates x top-k are the route decisions that were counted."""
+    unit, shape = evidence.trace(row), evidence.loaded.profile.shape
+    conditions = len(evidence.loaded.protocol.conditions)
+    expected = expected_route_decisions(shape, target_tokens=unit.target_tokens, cells=conditions)
+    counted = sum(sum(gate.target.load) for cell in unit.cells for gate in cell.gates)
+    return _differing(row, [("route decisions over the target", expected, counted)])
+
+
+def generation_join(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R05 depth: the trace and its generation run have checkpoint, source text, condition and prompt in common.
+
+    A port's own baseline must be a port's; its run is another one than this in any case.
+    """
+    recorded, registered = _run(evidence).baseline, evidence.registered_baseline
+    unit, cell = evidence.trace(row), evidence.traced(row, row.item)
+    joined = [one for one in recorded.cells if (one.source_id, one.condition) == (unit.source_id, row.item)]
+    pairs = (
+        ("baseline as recorded", True, recorded == registered),
+        ("baseline run", registered.run_sha256, recorded.run_sha256),
+        ("baseline made apart", True, recorded.protocol_digest != evidence.run.protocol_digest),
+        ("baseline is a port's", evidence.spec.port, recorded.port),
+        ("checkpoint", recorded.checkpoint, evidence.environment.checkpoint),
+        ("source_text_sha256", recorded.source_texts.get(unit.source_id, "none"), unit.source_text_sha256),
+        ("cells of the baseline", 1, len(joined)),
+        ("prompt_sha256", [one.prompt_sha256 for one in joined], [cell.prompt_sha256]),
+    )
+    return _differing(row, pairs)
+
+
+def _edge(evidence: RunEvidence, row: RowKey) -> EdgeTrace:
+    """The row's edge as it is recorded, between the registered cells; an empty one where it isn't there once."""
+    registered = next(edge for edge in evidence.loaded.protocol.edges if edge.id == row.item)
+    wanted = (registered.id, registered.left, registered.right)
+    found = [one for one in evidence.trace(row).edges if (one.edge, one.left, one.right) == wanted]
+    empty = EdgeTrace(edge=registered.id, left=registered.left, right=registered.right, stages=(), gates=())
+    return found[0] if len(found) == 1 else empty
+
+
+def _stage(cell: TraceCell, name: str) -> TensorFacts | None:
+    found = [one.target for one in cell.hidden if one.stage == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _target_routes(cell: TraceCell, name: str) -> RouteFacts | None:
+    found = [one.target for one in cell.gates if one.gate == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _protocol(evidence: RunEvidence) -> DepthProtocol:
+    if not isinstance(evidence.loaded.protocol, DepthProtocol):
+        raise RuntimeError(f"{evidence.loaded.protocol.id} traces nothing")
+    return evidence.loaded.protocol
+
+
+def _run(evidence: RunEvidence) -> DepthRun:
+    if not isinstance(evidence.run, DepthRun):
+        raise RuntimeError(f"{evidence.loaded.protocol.id} traces nothing")
+    return evidence.run
+
+
+def _differing(row: RowKey, pairs: Pairs) -> Differences:
+    return tuple(differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other)

@@ -1,0 +1,99 @@
+"""A trace made again in a fresh process (R05 depth 10), and a trace against the frozen one.
+
+Headline digests and identity fields alike: a field that no conclusion rests on was the published audit's own defect.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from harness.checks.frozen import SnapshotEvidence, first_difference
+from harness.checks.pairs import other_hash_seed, proven_apart
+from harness.evidence import Differences, PairEvidence, RunEvidence, cell_name, differs
+from harness.files import read_bytes
+from harness.journal.folder import difference
+from harness.protocols.grids import RowKey, digest_variant
+from harness.records.depth import Gate, HiddenStage, TraceCell
+from harness.snapshots.content import origins_of, snapshot_bytes, tensor_snapshot
+from harness.snapshots.store import tensors_name
+
+# In a unit's evidence, what says where in which run it belongs: the replay's grid is its own.
+PLACE = ("grid",)
+
+
+def replay_sources(pair: PairEvidence, row: RowKey) -> Differences:
+    """R05 depth 10: the whole source object, every identity field and statistic, from a process with other hashes."""
+    one, other = pair.first.trace(row), pair.second.trace(row)
+    found = []
+    for name in one.__struct_fields__:
+        left, right = getattr(one, name), getattr(other, name)
+        if name in PLACE or left == right:
+            continue
+        shown = difference(msgspec.json.encode(right), msgspec.json.encode(left))
+        found.append(differs(f"{cell_name(row)} {name}", *shown))
+    return (*proven_apart(pair, row), *other_hash_seed(pair, row), *found)
+
+
+def replay_hidden(pair: PairEvidence, row: RowKey) -> Differences:
+    """R05 depth 10: the SHA-256 of one hidden stage of one cell in one scope."""
+    return _same(pair, row, lambda cell: {one.stage: _tensor(one) for one in cell.hidden})
+
+
+def replay_routes(pair: PairEvidence, row: RowKey) -> Differences:
+    """R05 depth 10: the SHA-256 of one gate's ordered routes in one cell and scope."""
+    return _same(pair, row, lambda cell: {one.gate: _routes(one) for one in cell.gates})
+
+
+def replay_weights(pair: PairEvidence, row: RowKey) -> Differences:
+    """R05 depth 10: the SHA-256 of one gate's route weights in one cell and scope."""
+    return _same(pair, row, lambda cell: {one.gate: _weights(one) for one in cell.gates})
+
+
+Named = dict[str, dict[str, str]]
+
+
+def _same(pair: PairEvidence, row: RowKey, digests: Callable[[TraceCell], Named]) -> Differences:
+    """The digest that the row names is in both runs, and the same."""
+    sides = [_named(evidence, row, digests) for evidence in (pair.first, pair.second)]
+    found = tuple(
+        differs(f"{cell_name(row)} in the {which}", "a digest", "none")
+        for which, side in zip(("run", "replay"), sides, strict=True)
+        if side is None
+    )
+    if not found and sides[0] != sides[1]:
+        found = (differs(cell_name(row), *sides),)
+    return (*proven_apart(pair, row), *found)
+
+
+def _named(evidence: RunEvidence, row: RowKey, digests: Callable[[TraceCell], Named]) -> str | None:
+    made = digests(evidence.traced(row, row.item))
+    named = {digest_variant(name, scope): value for name, one in made.items() for scope, value in one.items()}
+    return named.get(row.variant)
+
+
+def _tensor(stage: HiddenStage) -> dict[str, str]:
+    return {"target": stage.target.sha256, "full": stage.full.sha256}
+
+
+def _routes(gate: Gate) -> dict[str, str]:
+    return {"target": gate.target.routes_sha256, "full": gate.full.routes_sha256}
+
+
+def _weights(gate: Gate) -> dict[str, str]:
+    return {"target": gate.target.weights_sha256, "full": gate.full.weights_sha256}
+
+
+def frozen_tensors(evidence: SnapshotEvidence, row: RowKey) -> Differences:
+    """R05 depth 10: every digest of the unit equals the frozen one, which another run made in this environment."""
+    run, frozen = evidence.run, evidence.frozen
+    if row.unit is None or tensors_name(row.unit) not in frozen.index.units:
+        return (differs(cell_name(row), "frozen tensor digests", "none"),)
+    own = set(origins_of([run.observation(row).process])) & set(frozen.index.origins)
+    where = f"{cell_name(row)} tensors"
+    found = [differs(where, "another run's", "the frozen run's own: nothing to compare")] if own else []
+    made = snapshot_bytes(tensor_snapshot(run.trace(row)))
+    stored = read_bytes(frozen.tensors(row.unit), what="frozen tensor digests")
+    if stored == made:
+        return tuple(found)
+    elsewhere = difference(msgspec.json.encode(run.environment), read_bytes(frozen.environment, what="environment"))
+    return (*found, first_difference(row, stored, made), differs(f"{cell_name(row)} environment", *elsewhere))

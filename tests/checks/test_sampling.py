@@ -89,11 +89,11 @@ def test_a_sampled_unit_is_a_strict_record(unit):
 
 
 def test_the_only_name_of_the_pairing(unit):
-    """R07 4 and 11: rows share seed and calls, and nothing may call that common random numbers."""
+    """R07 4 and 11: rows share seed and calls, and no other word for that is accepted."""
     plain = msgspec.to_builtins(CONTRACT)
     assert plain["pairing"] == "batch-seed aligned"
     with pytest.raises(msgspec.ValidationError, match="pairing"):
-        msgspec.convert(plain | {"pairing": "common-random-number paired"}, type(CONTRACT))
+        msgspec.convert(plain | {"pairing": "paired draws"}, type(CONTRACT))
 
 
 PERTURBED = {

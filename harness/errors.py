@@ -46,7 +46,10 @@ class PlacementError(HarnessError):
 
 
 class DecodeError(HarnessError):
-    """A unit didn't return as the decoding contract says. `kind`: out_of_memory, non_finite, not_argmax, exception."""
+    """A unit didn't return as the decoding contract says.
+
+    `kind`: out_of_memory, non_finite, not_argmax, exception; of a sampled unit also not_drawable, foreign_draw.
+    """
 
     def __init__(self, where: str, *, kind: str, expected: str, found: str, todo: str) -> None:
         super().__init__(where, expected=expected, found=found, todo=todo)

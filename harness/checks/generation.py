@@ -9,7 +9,9 @@ from harness.journal.folder import cell_problem, read_journal
 from harness.protocols.grids import RowKey
 from harness.records.base import Frozen
 from harness.records.kinds import AnyJournal, journal_type
-from harness.records.protocol import GenerationProtocol
+from harness.records.profile import SpecialIds
+from harness.records.protocol import DecodeContract, GenerationProtocol
+from harness.records.sampling import SampledContract
 
 NEUTRAL = ("null", "0", "0.0", "false")
 
@@ -33,22 +35,10 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
 
     Values are compared as JSON text, so that 1 isn't true and 1.0 isn't 1.
     """
-    protocol, ids = evidence.loaded.protocol, evidence.loaded.profile.special_ids
+    protocol = evidence.loaded.protocol
     if not isinstance(protocol, GenerationProtocol):
         raise RuntimeError(f"{protocol.id} generates nothing")
-    contract = protocol.decode
-    wanted: dict[str, object] = {
-        "do_sample": contract.do_sample,
-        "num_beams": contract.num_beams,
-        "use_cache": contract.use_cache,
-        "temperature": contract.temperature,
-        "top_k": contract.top_k,
-        "top_p": contract.top_p,
-        "repetition_penalty": contract.repetition_penalty,
-        "bos_token_id": ids.bos,
-        "eos_token_id": ids.eos,
-        "pad_token_id": ids.pad,
-    }
+    wanted = registered_config(protocol.decode, evidence.loaded.profile.special_ids)
     effective = evidence.environment.generation_config
     found = [
         differs(f"{row.item} generation config {name}", json.dumps(value), effective.get(name, "not read back"))
@@ -61,6 +51,22 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
         if name not in wanted and value not in NEUTRAL
     ]
     return (*found, *others, *execution(evidence, row))
+
+
+def registered_config(contract: DecodeContract | SampledContract, ids: SpecialIds) -> dict[str, object]:
+    """What a contract registers of a generation config, by the library's names."""
+    return {
+        "do_sample": contract.do_sample,
+        "num_beams": contract.num_beams,
+        "use_cache": contract.use_cache,
+        "temperature": contract.temperature,
+        "top_k": contract.top_k,
+        "top_p": contract.top_p,
+        "repetition_penalty": contract.repetition_penalty,
+        "bos_token_id": ids.bos,
+        "eos_token_id": ids.eos,
+        "pad_token_id": ids.pad,
+    }
 
 
 def execution(evidence: RunEvidence, row: RowKey) -> Iterator[str]:

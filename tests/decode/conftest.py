@@ -3,11 +3,15 @@
 from pathlib import Path
 
 import pytest
+from pregate_support.sampling import sampled_contract as contract_of_rows
+from pregate_support.sampling import seeds_of
 
 from harness.decode.greedy import adopt_contract
+from harness.decode.sampled import PaddedRows, adopt_sampling, decode_sampled
 from harness.model.load import LoadedModel, load_model
 from harness.places import places
 from harness.protocols.load import LoadedProtocol, load_protocol
+from harness.records.sampling import SampledContract
 
 BUDGET = 8
 
@@ -50,3 +54,28 @@ def batch(loaded) -> tuple[list[list[int]], list[list[int]]]:
         [[pad] * (width - len(row)) + row for row in rows],
         [[0] * (width - len(row)) + [1] * len(row) for row in rows],
     )
+
+
+@pytest.fixture(scope="session")
+def sampled_contract() -> SampledContract:
+    """R07 2, for batches of three rows."""
+    return contract_of_rows(3)
+
+
+@pytest.fixture
+def sampler(shared, sampled_contract, loaded) -> LoadedModel:
+    """The shared model under the sampled contract, whatever the test before made of its generation config."""
+    adopt_sampling(shared, sampled_contract, loaded.profile.special_ids, BUDGET)
+    return shared
+
+
+@pytest.fixture
+def draw(sampler, loaded, batch):
+    """`draw(replicate, rows=..., tick=...)`: the batch sampled under the seeds of `math/0000` and a replicate."""
+
+    def do(replicate="R0", *, rows=None, tick=lambda _: None):
+        seeds = seeds_of("math/0000", replicate)
+        eos = loaded.profile.special_ids.eos
+        return decode_sampled(sampler, rows or PaddedRows(*batch), seeds=seeds, eos=eos, tick=tick)
+
+    return do

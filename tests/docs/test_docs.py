@@ -25,6 +25,7 @@ PAGES = sorted(
 TABLES = {
     "records.md": ("run", "audit", "ledger", "evaluation", "completion", "sandbox", "attempts"),
     "protocol-files.md": ("base", "protocol", "profile", "manifest"),
+    "sampling.md": ("sampling",),
 }
 GATE_TABLES = (("nano-behavior", "deepseek-behavior"), ("nano-completion", "deepseek-completion"))
 BASES = ("Record", "RecordMeta")

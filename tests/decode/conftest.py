@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 
 from harness.decode.greedy import adopt_contract
+from harness.inputs.find import find_inputs
+from harness.inputs.sources import source_texts
 from harness.model.load import LoadedModel, load_model
 from harness.places import places
+from harness.prompts.build import build_batch
+from harness.prompts.records import PromptBatch
+from harness.prompts.tokenizer import locate_tokenizer
 from harness.protocols.load import LoadedProtocol, load_protocol
 
 BUDGET = 8
@@ -50,3 +55,13 @@ def batch(loaded) -> tuple[list[list[int]], list[list[int]]]:
         [[pad] * (width - len(row)) + row for row in rows],
         [[0] * (width - len(row)) + [1] * len(row) for row in rows],
     )
+
+
+@pytest.fixture(scope="session")
+def many_prompts(loaded, checkpoint) -> dict[str, PromptBatch]:
+    """The formal grid's batches by source ID, the smoke grid's among them: eight left-padded cells each."""
+    tokenizer = locate_tokenizer(loaded, checkpoint, places())
+    per_domain = loaded.protocol.grids["formal"].per_domain
+    domains = tuple(domain.name for domain in loaded.protocol.domains)
+    texts = source_texts(loaded, find_inputs(loaded.protocol, []), domains=domains, per_domain=per_domain)
+    return {source.source_id: build_batch(loaded.protocol, tokenizer, source) for source in texts}

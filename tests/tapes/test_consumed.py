@@ -31,7 +31,7 @@ def test_the_hash_is_over_eight_bytes_each():
 
 
 def test_the_first_eight_are_kept():
-    """z as 16 hex digits, u as an exact binary64."""
+    """Each z as 16 hex digits, u as an exact binary64."""
     found = consumed(ZS)
     assert found.count == COUNT
     assert [int(z, 16) for z in found.first_z] == ZS[:8]
@@ -62,7 +62,10 @@ def test_what_was_registered_has_no_difference():
 
 FAULTS = {
     "another source": ([TAPE.z("pool/0002", step) for step in range(COUNT)], {"first_z", "first_u", "sha256"}),
-    "another tape": ([Tape("example-v1", "T1").z(SOURCE, step) for step in range(COUNT)], {"first_z", "first_u", "sha256"}),
+    "another tape": (
+        [Tape("example-v1", "T1").z(SOURCE, step) for step in range(COUNT)],
+        {"first_z", "first_u", "sha256"},
+    ),
     "first step skipped": ([TAPE.z(SOURCE, step + 1) for step in range(COUNT)], {"first_z", "first_u", "sha256"}),
     "late step skipped": ([TAPE.z(SOURCE, step + (step > 12)) for step in range(COUNT)], {"sha256"}),
     "two steps swapped": ([*ZS[:12], ZS[13], ZS[12], *ZS[14:]], {"sha256"}),

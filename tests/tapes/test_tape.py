@@ -88,7 +88,14 @@ def test_uniform_keeps_order(one, other):
 
 @pytest.mark.parametrize(
     ("z", "u"),
-    [(0, 2.0**-65), (1, 1.5 * 2.0**-64), (2**63, 0.5), (2**64 - 1, 1.0), (2**64 - 1024, 1.0), (2**64 - 2048, 1 - 2.0**-53)],
+    [
+        (0, 2.0**-65),
+        (1, 1.5 * 2.0**-64),
+        (2**63, 0.5),
+        (2**64 - 1, 1.0),
+        (2**64 - 1024, 1.0),
+        (2**64 - 2048, 1 - 2.0**-53),
+    ],
 )
 def test_both_ends_of_u(z, u):
     """The smallest is positive, the largest z rounds to exactly 1: the clamp of 4.3 is needed at that end."""

@@ -14,6 +14,8 @@ from harness.prompts.records import PromptBatch
 from harness.prompts.tokenizer import locate_tokenizer
 from harness.protocols.load import LoadedProtocol, load_protocol
 
+from .rows import mixed_rows
+
 BUDGET = 8
 
 
@@ -65,3 +67,9 @@ def many_prompts(loaded, checkpoint) -> dict[str, PromptBatch]:
     domains = tuple(domain.name for domain in loaded.protocol.domains)
     texts = source_texts(loaded, find_inputs(loaded.protocol, []), domains=domains, per_domain=per_domain)
     return {source.source_id: build_batch(loaded.protocol, tokenizer, source) for source in texts}
+
+
+@pytest.fixture(scope="session")
+def mixed(loaded, many_prompts):
+    """Four rows of four sources that end at different steps within 128 tokens, one of them not at all."""
+    return mixed_rows(many_prompts, loaded.profile.special_ids.pad)

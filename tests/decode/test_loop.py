@@ -1,5 +1,7 @@
 """The loop against `generate`: the same inputs, logits and tokens; and what happens to a row that has finished."""
 
+import dataclasses
+
 import msgspec
 import pytest
 import torch
@@ -14,7 +16,7 @@ from harness.prompts.build import padded
 from harness.records.tapes import Finished, NotFinished
 from harness.tapes.account import attended_columns
 
-from .rows import MIXED, SMOKE, Spy, decode, ignore, mixed_rows
+from .rows import MIXED, SMOKE, Spy, decode, ignore
 
 
 def greedy(model, loaded, rows, budget):
@@ -24,9 +26,11 @@ def greedy(model, loaded, rows, budget):
 
 
 @pytest.fixture(scope="session")
-def mixed(loaded, many_prompts):
-    """Four rows of four sources that end at different steps within 128 tokens, one of them not at all."""
-    return mixed_rows(many_prompts, loaded.profile.special_ids.pad)
+def watched(shared, loaded, mixed):
+    """The mixed batch decoded at 128 tokens, and what every forward was given. Read only."""
+    with Spy(shared.model) as spy:
+        found = decode(shared, loaded, mixed, 128)
+    return found, spy.calls
 
 
 @pytest.mark.parametrize("source", SMOKE)
@@ -45,18 +49,18 @@ def test_the_smoke_sources_are_the_grids(loaded):
     assert found == set(SMOKE)
 
 
-def test_rows_that_end_apart_give_generates_tokens(shared, loaded, mixed):
+def test_rows_that_end_apart_give_generates_tokens(shared, loaded, mixed, watched):
     """Though finished rows are fed with mask 0 here and with mask 1 there."""
-    found, wanted = decode(shared, loaded, mixed, 128), greedy(shared, loaded, mixed, 128)
+    found, wanted = watched[0], greedy(shared, loaded, mixed, 128)
     assert found.rows == wanted.rows
     assert [len(row) for row in found.rows] == list(MIXED.values())
     assert found.finish == tuple(Finished(step=count - 1) if count < 128 else NotFinished() for count in MIXED.values())
     assert found.checks.rows_checked == sum(MIXED.values()) == wanted.checks.rows_checked
 
 
-def test_rows_do_not_depend_on_finished_ones(shared, loaded, mixed):
+def test_rows_do_not_depend_on_finished_ones(shared, loaded, mixed, watched):
     """Each row of the mixed batch alone, and the batch backwards (float32 on the CPU)."""
-    together = decode(shared, loaded, mixed, 128).rows
+    together = watched[0].rows
     assert decode(shared, loaded, (mixed[0][::-1], mixed[1][::-1]), 128).rows == together[::-1]
     for row in range(len(together)):
         assert (
@@ -100,47 +104,43 @@ def test_logits_are_generates_bit_by_bit(shared, loaded, many_prompts):
     assert torch.equal(torch.stack(seen), torch.stack(watch.seen))
 
 
-def test_inputs_are_generates(shared, loaded, mixed):
+def test_inputs_are_generates(shared, loaded, mixed, watched):
     """IDs, mask and positions of every forward: the same for a row until it has finished, none more and none less."""
     with Spy(shared.model) as theirs:
         greedy(shared, loaded, mixed, 128)
-    with Spy(shared.model) as ours:
-        decode(shared, loaded, mixed, 128)
-    assert len(ours.calls) == len(theirs.calls) == 128
-    for step, (one, other) in enumerate(zip(ours.calls, theirs.calls, strict=True)):
+    assert len(watched[1]) == len(theirs.calls) == 128
+    for step, (one, other) in enumerate(zip(watched[1], theirs.calls, strict=True)):
         live = [row for row, length in enumerate(MIXED.values()) if step < length]
         for name in ("input_ids", "attention_mask", "position_ids"):
             assert torch.equal(one[name][live], other[name][live]), (step, name)
         assert one["logits_to_keep"] == other["logits_to_keep"]
 
 
-def test_a_finished_row_is_fed_pad_with_mask_zero(shared, loaded, mixed):
+def test_a_finished_row_is_fed_pad_with_mask_zero(loaded, mixed, watched):
     """R08 2: from the step after its EOS on; the EOS itself has mask 1. The others' columns all have mask 1."""
     width, pad = len(mixed[0][0]), loaded.profile.special_ids.pad
-    with Spy(shared.model) as spy:
-        found = decode(shared, loaded, mixed, 128)
-    last = spy.calls[-1]["attention_mask"]
+    found, calls = watched
+    last = calls[-1]["attention_mask"]
     for row, ids in enumerate(found.rows):
-        fed = [int(call["input_ids"][row, 0]) for call in spy.calls[1:]]
+        fed = [int(call["input_ids"][row, 0]) for call in calls[1:]]
         assert fed == [*ids, *[pad] * 128][:127]
         assert last[row, width:].tolist() == [1] * min(len(ids), 127) + [0] * max(127 - len(ids), 0)
         assert last[row, :width].tolist() == list(mixed[1][row])
 
 
-def test_attended_columns_are_read_back(shared, loaded, mixed):
+def test_attended_columns_are_read_back(mixed, watched):
     """What the record holds is the last forward's mask, and what lengths say."""
-    with Spy(shared.model) as spy:
-        found = decode(shared, loaded, mixed, 128)
-    assert found.attended == tuple(spy.calls[-1]["attention_mask"].sum(-1).tolist())
+    found, calls = watched
+    assert found.attended == tuple(calls[-1]["attention_mask"].sum(-1).tolist())
     assert found.attended == tuple(
         attended_columns(prompt=sum(mask), length=len(ids), steps=found.checks.steps)
         for mask, ids in zip(mixed[1], found.rows, strict=True)
     )
 
 
-def test_a_mask_left_at_one_is_found(shared, loaded, mixed, monkeypatch):
+def test_a_mask_left_at_one_is_found(shared, loaded, mixed, watched, monkeypatch):
     """The control: no live row's token shows it, the columns that were attended do."""
-    sound = decode(shared, loaded, mixed, 128)
+    sound = watched[0]
     monkeypatch.setattr(loop, "mask_column", lambda live: [1] * len(live))
     faulty = decode(shared, loaded, mixed, 128)
     assert faulty.rows == sound.rows
@@ -197,6 +197,7 @@ class Poison:
         self._handle = model.register_forward_hook(self)
 
     def __call__(self, module, inputs, output):
+        """Alter the forward's output in place."""
         del module, inputs
         if self._seen == self._step:
             output.logits[self._row, -1, 3] = float("nan")
@@ -220,11 +221,10 @@ def test_a_live_row_that_is_not_finite_is_named(shared, loaded, mixed, row, step
     assert caught.value.kind == "non_finite"
 
 
-def test_a_finished_row_is_aside(shared, loaded, mixed):
+def test_a_finished_row_is_aside(shared, loaded, mixed, watched):
     """Row 0 ends at step 26: after it its logits are nobody's."""
-    sound = decode(shared, loaded, mixed, 128)
     with Poison(shared.model, 0, 27):
-        assert decode(shared, loaded, mixed, 128) == sound
+        assert decode(shared, loaded, mixed, 128) == watched[0]
 
 
 @pytest.mark.parametrize(
@@ -254,8 +254,6 @@ def test_another_error_stays_itself(shared, loaded, mixed):
 
 def test_misuse(shared, loaded, mixed):
     """A closed model, no budget, a chooser that forgets rows."""
-    import dataclasses
-
     contract = LoopContract(eos=1, pad=1, max_new_tokens=4)
     with pytest.raises(RuntimeError, match="closed"):
         decode_rows(

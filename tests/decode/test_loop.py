@@ -11,6 +11,7 @@ from harness.decode import loop
 from harness.decode.greedy import adopt_contract, decode_greedy
 from harness.decode.loop import LoopContract, choose_argmax, decode_rows, forward_names, positions
 from harness.errors import DecodeError
+from harness.model.load import load_model
 from harness.model.rng import rng_states
 from harness.prompts.build import padded
 from harness.records.tapes import Finished, NotFinished
@@ -157,6 +158,17 @@ def test_it_stops_when_all_ended(shared, loaded, many_prompts):
     assert {len(row) for row in found.rows} == {27}
     assert found.checks.steps == len(spy.calls) == 27
     assert ticks == list(range(1, 28))
+
+
+def test_offloaded_layers_give_the_same_tokens(loaded, checkpoint, mixed, watched):
+    """The last two layers, norm and head come from disk through accelerate's hooks."""
+    placement = next(one for one in loaded.protocol.placements if one.id == "nano-disk")
+    model = load_model(loaded.profile, loaded.protocol.execution, placement, checkpoint)
+    try:
+        found = decode(model, loaded, mixed, 128)
+    finally:
+        model.close()
+    assert found == watched[0]
 
 
 def test_eos_at_the_last_allowed_step_is_an_end(shared, loaded, many_prompts):

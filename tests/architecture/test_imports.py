@@ -9,8 +9,8 @@ import pytest
 MODEL = ("torch", "transformers", "accelerate", "safetensors", "docker")
 ALL = (*MODEL, "tokenizers", "pyarrow")
 BELOW = (
-    "errors", "files", "places", "canon", "records", "selection", "protocols", "journal", "compare", "evaluate",
-    "ledgers", "evidence", "snapshots", "checks",
+    "errors", "files", "places", "canon", "records", "selection", "protocols", "tapes", "journal", "compare",
+    "evaluate", "ledgers", "evidence", "snapshots", "checks",
 )  # fmt: skip
 JUDGE = """
 import importlib, importlib.abc, pkgutil, sys

@@ -8,10 +8,17 @@ from pregate_support.sampling import seeds_of
 
 from harness.decode.greedy import adopt_contract
 from harness.decode.sampled import PaddedRows, adopt_sampling, decode_sampled
+from harness.inputs.find import find_inputs
+from harness.inputs.sources import source_texts
 from harness.model.load import LoadedModel, load_model
 from harness.places import places
+from harness.prompts.build import build_batch
+from harness.prompts.records import PromptBatch
+from harness.prompts.tokenizer import locate_tokenizer
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.sampling import SampledContract
+
+from .rows import mixed_rows
 
 BUDGET = 8
 
@@ -79,3 +86,19 @@ def draw(sampler, loaded, batch):
         return decode_sampled(sampler, rows or PaddedRows(*batch), seeds=seeds, eos=eos, tick=tick)
 
     return do
+
+
+@pytest.fixture(scope="session")
+def many_prompts(loaded, checkpoint) -> dict[str, PromptBatch]:
+    """The formal grid's batches by source ID, the smoke grid's among them: eight left-padded cells each."""
+    tokenizer = locate_tokenizer(loaded, checkpoint, places())
+    per_domain = loaded.protocol.grids["formal"].per_domain
+    domains = tuple(domain.name for domain in loaded.protocol.domains)
+    texts = source_texts(loaded, find_inputs(loaded.protocol, []), domains=domains, per_domain=per_domain)
+    return {source.source_id: build_batch(loaded.protocol, tokenizer, source) for source in texts}
+
+
+@pytest.fixture(scope="session")
+def mixed(loaded, many_prompts):
+    """Four rows of four sources that end at different steps within 128 tokens, one of them not at all."""
+    return mixed_rows(many_prompts, loaded.profile.special_ids.pad)

@@ -24,6 +24,7 @@ PAGES = sorted(
 )
 TABLES = {
     "records.md": ("run", "audit", "ledger", "evaluation", "completion", "sandbox", "attempts"),
+    "tapes.md": ("tapes",),
     "protocol-files.md": ("base", "protocol", "profile", "manifest"),
     "sampling.md": ("sampling",),
 }

@@ -1,0 +1,19 @@
+"""The sampler on the synthetic table (R08 5.1): what it draws on distributions whose CDF is known."""
+
+import torch
+
+from harness.decode.icdf import InverseCdf, Warped
+from harness.records.tapes import SyntheticOutcome
+from harness.tapes.synthetic import CASES, SyntheticCase
+
+
+def synthetic_outcomes(sampler: InverseCdf) -> tuple[SyntheticOutcome, ...]:
+    """One outcome a case, in the table's order; `harness.tapes.synthetic.synthetic_differences` judges them."""
+    return tuple(_outcome(sampler, case) for case in CASES)
+
+
+def _outcome(sampler: InverseCdf, case: SyntheticCase) -> SyntheticOutcome:
+    row = torch.tensor([case.dense()], dtype=torch.float32)
+    warped = sampler.warp(row) if case.level == "logits" else Warped(row, row > 0, torch.tensor([False]))
+    (drawn,) = sampler.draw_from(warped, case.u)
+    return SyntheticOutcome(case=case.name, token=drawn.token, gap=drawn.gap)

@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from harness.decode.greedy import Tick, out_of_memory
+from harness.decode.watch import Tick
 from harness.errors import DecodeError
 from harness.model.load import LoadedModel
-from harness.model.memory import is_out_of_memory
+from harness.model.memory import is_out_of_memory, out_of_memory
 from harness.records.tapes import Finished, LoopChecks, NotFinished
 
 Rows = Sequence[Sequence[int]]
@@ -75,7 +75,7 @@ def decode_rows(
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            raise out_of_memory(error) from error
+            raise out_of_memory("generation", error) from error
 
 
 def _run(batch: "_Batch", choose: Choose, tick: Tick) -> None:

@@ -97,8 +97,8 @@ class BaselineCompared(Record):
     prefix_exact: bool
 
 
-class CompletionRow(Record):
-    """One cell by its identity. `length` in tokens, EOS counted."""
+class AccountedRow(Record):
+    """One cell by its identity, with its four accounts. `length` in tokens, EOS counted."""
 
     domain: str
     index: int
@@ -112,6 +112,11 @@ class CompletionRow(Record):
     terminal: Terminal | NotObserved
     numeric: NumericJudged | NumericWithoutGold | NotObserved
     code: CodeAccount | NotObserved
+
+
+class CompletionRow(AccountedRow):
+    """A cell of a completion run, beside the same cell at the baseline's budget."""
+
     baseline: BaselineCompared
 
 

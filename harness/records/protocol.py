@@ -7,10 +7,13 @@ from typing import Literal
 
 from harness.records.base import Digest, Record
 from harness.records.evaluation import CodeRule, NumericRule
+from harness.records.sampling import SampledContract
 from harness.records.sandbox import SandboxContract
 
 Tier = Literal["smoke", "formal", "replay"]
-Reach = Literal["registration", "smoke_record", "run", "placement", "replay", "determinism", "snapshots", "tensors"]
+Reach = Literal[
+    "registration", "smoke_record", "run", "same_process", "placement", "replay", "determinism", "snapshots", "tensors"
+]
 Rows = Literal[
     "whole",
     "identities",
@@ -273,6 +276,41 @@ class CompletionEvaluators(Record):
     similarity: Literal["levenshtein-max"]
 
 
+class SamplingEvaluators(Record):
+    """Versions of the evaluators of a sampled ledger."""
+
+    numeric: NumericRule
+    code: CodeRule
+    terminal: Literal["terminal-r07"]
+    similarity: Literal["levenshtein-max"]
+
+
+class SameProcessRule(Record):
+    """One replicate of the smoke grid, drawn again by the process that drew it, over `fields` (R07 7.1)."""
+
+    grid: str
+    replicate: str
+    fields: tuple[str, ...]
+
+
+class Contrast(Record):
+    """(sum of the cell means of `plus` - sum of those of `minus`) / `divisor`, within one source (R07 9.3)."""
+
+    id: str
+    plus: tuple[str, ...]
+    minus: tuple[str, ...]
+    divisor: int
+
+
+class CarriedDirection(Record):
+    """A direction observed earlier: the sign of a contrast of one measure, to be reported by source (R07 9.5)."""
+
+    id: str
+    contrast: str
+    measure: Literal["natural_eos_rate", "generated_length"]
+    direction: Literal["positive", "negative"]
+
+
 class FrozenBaseline(Record, tag_field="state", tag="frozen"):
     """An accepted run of another protocol, by the digests of that protocol, of the run and of its snapshot index."""
 
@@ -332,7 +370,6 @@ class Protocol(Record):
 class GenerationProtocol(Protocol):
     """What every family registers that generates tokens."""
 
-    decode: DecodeContract
     sampler: str
     placement_equivalence: PairRule
     independent_replay: PairRule
@@ -341,21 +378,41 @@ class GenerationProtocol(Protocol):
 class BehaviorProtocol(GenerationProtocol, tag_field="kind", tag="behavior"):
     """Round 04: greedy behaviour of eight boundary conditions, compared over ten edges."""
 
+    decode: DecodeContract
     evaluators: BehaviorEvaluators
     row_determinism: Determinism
 
 
-class CompletionProtocol(GenerationProtocol, tag_field="kind", tag="completion"):
-    """Round 05: the same cells under one larger budget; stopping, task terminal, evaluable and correct kept apart.
+class JudgedProtocol(GenerationProtocol):
+    """A family whose outputs are judged: held against a baseline's prompts, programs executed, four accounts a cell.
 
     `placement_ladder`: placements from the largest resident share to the smallest; after an out-of-memory the next one
-    is tried, if it passes the placement gate on the smoke grid (R05 3).
+    is tried, if it passes the placement gate on the smoke grid (R05 3, R07 10).
     """
 
-    evaluators: CompletionEvaluators
     baseline: FrozenBaseline | OwedBaseline
     sandbox: SandboxContract
     placement_ladder: tuple[str, ...]
+
+
+class CompletionProtocol(JudgedProtocol, tag_field="kind", tag="completion"):
+    """Round 05: the same cells under one larger budget; stopping, task terminal, evaluable and correct kept apart."""
+
+    decode: DecodeContract
+    evaluators: CompletionEvaluators
+
+
+class SamplingProtocol(JudgedProtocol, tag_field="kind", tag="sampling"):
+    """Rounds 06 and 07: seeded sampling of a few sources, several seeds each; rows of a batch are batch-seed aligned.
+
+    `carried_over`: directions that an earlier round showed, registered before this one was seen (R07 9.5).
+    """
+
+    decode: SampledContract
+    evaluators: SamplingEvaluators
+    same_process_replay: SameProcessRule
+    contrasts: tuple[Contrast, ...]
+    carried_over: tuple[CarriedDirection, ...]
 
 
 class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
@@ -368,5 +425,6 @@ class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
     baseline: FrozenBaseline | OwedBaseline
 
 
-AnyProtocol = BehaviorProtocol | CompletionProtocol | DepthProtocol
-BaselinedProtocol = CompletionProtocol | DepthProtocol
+AnyProtocol = BehaviorProtocol | CompletionProtocol | SamplingProtocol | DepthProtocol
+AnyJudged = CompletionProtocol | SamplingProtocol
+BaselinedProtocol = CompletionProtocol | SamplingProtocol | DepthProtocol

@@ -7,7 +7,7 @@ that is `batch-seed aligned` (R07 4). No draw is shared between two rows.
 from typing import Literal
 
 from harness.records.base import Record
-from harness.records.run import UnitEvidence
+from harness.records.run import AssembledRun, Baseline, CodeTask, UnitEvidence, UnitObservation
 
 SeedRule = Literal["run-seed-r07"]
 TorchGenerator = Literal["torch_cpu", "torch_cuda"]
@@ -92,3 +92,21 @@ class SampledEvidence(UnitEvidence):
     """A unit whose tokens were drawn. `checks.argmax` counts row steps that drew the argmax: nothing requires it."""
 
     sampling: SampledBatch
+
+
+class SampledJournal(Record):
+    """journal/<unit>.json of a sampled unit: evidence with its digest, and apart from it the observation."""
+
+    schema: Literal[1]
+    evidence: SampledEvidence
+    evidence_sha256: str
+    observation: UnitObservation
+
+
+class SampledRun(AssembledRun):
+    """run.json of a sampling protocol: gold numbers, the baseline's cells and the code tasks are part of it."""
+
+    gold: dict[str, str]
+    baseline: Baseline
+    tasks: dict[str, CodeTask]
+    units: tuple[SampledEvidence, ...]

@@ -4,7 +4,14 @@ import pytest
 
 from harness.checks.depth_apart import replay_hidden, replay_routes, replay_sources, replay_weights
 from harness.checks.pairs import independent_replay, placement_equivalence, row_determinism
+from harness.checks.sampled_run import same_process_replay
 from harness.plugin.session import Judged
+
+
+@pytest.mark.gate("same_process_replay", same_process_replay)
+def test_the_same_process_draws_the_cell_again(judged: Judged) -> None:
+    """R07 7.1 (3): run seed, prompt hash, IDs, text and stop state, in two calls of one process."""
+    assert not judged.differences, judged.message
 
 
 @pytest.mark.gate("placement_equivalence", placement_equivalence)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from harness.canon import canonical_bytes, sha256_hex
-from harness.checks.generation import greedy_steps, output_identity, rng_untouched
-from harness.checks.pairs import same_cell
-from harness.checks.prompts import batch_alignment, prompt_hashes
+from harness.checks.generation import output_identity
+from harness.checks.pairs import same_cell, unit_holds
+from harness.checks.prompts import prompt_hashes
 from harness.errors import HarnessError
 from harness.evidence import Differences, PairEvidence, RunEvidence, differs, guarded
 from harness.journal.assemble import assemble, read_placement
@@ -36,7 +36,7 @@ from harness.records.attempts import (
     WhileDecoding,
 )
 from harness.records.audit import SmokeReference
-from harness.records.protocol import ApartRule, CompletionProtocol, PairRule
+from harness.records.protocol import ApartRule, JudgedProtocol, PairRule
 
 Pair = tuple[str, object, object]
 SMOKE = "smoke.json"
@@ -193,8 +193,7 @@ def _cells_hold(pair: PairEvidence, row: RowKey) -> Differences:
         found += guarded(same_cell, pair, cell)
         found += (*guarded(prompt_hashes, made, cell), *guarded(output_identity, made, cell))
     for unit in made.loaded.units(pair.rule.grid, made.spec.domains):
-        for check in (batch_alignment, greedy_steps, rng_untouched):
-            found += guarded(check, made, RowKey(unit, ""))
+        found += guarded(unit_holds, made, RowKey(unit, ""))
     return tuple(found)
 
 
@@ -218,7 +217,7 @@ def _rule(evidence: RunEvidence) -> PairRule:
 
 def _ladder(evidence: RunEvidence) -> Sequence[str]:
     protocol = evidence.loaded.protocol
-    return protocol.placement_ladder if isinstance(protocol, CompletionProtocol) else ()
+    return protocol.placement_ladder if isinstance(protocol, JudgedProtocol) else ()
 
 
 def _differences(where: RowKey | str, pairs: Iterable[Pair]) -> Differences:

@@ -7,11 +7,11 @@ from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.ledgers.book import AnyLedger, GenerationLedger, ledger_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
-from harness.records.completion import CompletionEdgeRow, CompletionRow
+from harness.records.completion import AccountedRow, CompletionEdgeRow
 from harness.records.depth_ledger import DepthLedger
 from harness.records.ledger import CellRow, EdgeRow
 
-Row = CellRow | EdgeRow | CompletionRow | CompletionEdgeRow
+Row = CellRow | EdgeRow | AccountedRow | CompletionEdgeRow
 
 
 def observations(evidence: RunEvidence, row: RowKey) -> Differences:

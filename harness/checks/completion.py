@@ -5,10 +5,11 @@ import msgspec
 from harness.compare import common_prefix
 from harness.evaluate.completion import completion_class, stop_state
 from harness.evidence import Differences, RunEvidence, cell_name, differs
-from harness.ledgers.completion import by_place_alone
+from harness.ledgers.accounts import by_place_alone
 from harness.protocols.grids import RowKey
-from harness.records.completion import CompletionRow, Terminal
-from harness.records.run import Baseline, BaselineCell, CompletionRun
+from harness.records.completion import AccountedRow, Terminal
+from harness.records.kinds import JudgedRun
+from harness.records.run import Baseline, BaselineCell
 
 
 def baseline_prompts(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -48,7 +49,7 @@ def baseline_prefix(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def completion_state(evidence: RunEvidence, row: RowKey) -> Differences:
     """R05 2 and 4.1: the cell's row has one class, which follows from its accounts; OTHER_STOP fails."""
-    rows = [one for one in evidence.ledger.cells if isinstance(one, CompletionRow) and _is(one, row)]
+    rows = [one for one in evidence.ledger.cells if isinstance(one, AccountedRow) and _is(one, row)]
     if len(rows) != 1:
         return (differs(f"{cell_name(row)} completion states", 1, len(rows)),)
     cell, found = evidence.cell(row), rows[0]
@@ -80,12 +81,12 @@ def _is_another(baseline: Baseline, evidence: RunEvidence) -> bool:
     return baseline.run_sha256 != evidence.run_sha256 and baseline.protocol_digest != evidence.run.protocol_digest
 
 
-def _known_stop(found: CompletionRow) -> str:
+def _known_stop(found: AccountedRow) -> str:
     bad = found.stop == "other_stop" or found.completion == "OTHER_STOP"
     return "OTHER_STOP: investigate before anything is read off it" if bad else "natural_eos or budget_truncated"
 
 
-def _is(one: CompletionRow, row: RowKey) -> bool:
+def _is(one: AccountedRow, row: RowKey) -> bool:
     unit = row.unit
     if unit is None:
         return False
@@ -93,7 +94,7 @@ def _is(one: CompletionRow, row: RowKey) -> bool:
 
 
 def _recorded(evidence: RunEvidence) -> Baseline:
-    if not isinstance(evidence.run, CompletionRun):
+    if not isinstance(evidence.run, JudgedRun):
         raise RuntimeError(f"{evidence.loaded.protocol.id} has no baseline")
     return evidence.run.baseline
 
@@ -101,6 +102,6 @@ def _recorded(evidence: RunEvidence) -> Baseline:
 def _baseline_cell(baseline: Baseline, row: RowKey) -> BaselineCell | None:
     if row.unit is None:
         raise RuntimeError(f"row {row} has no unit")
-    wanted = (row.unit.source_id, row.unit.replicate, row.item)
-    cells = [cell for cell in baseline.cells if (cell.source_id, cell.replicate, cell.condition) == wanted]
+    wanted = (row.unit.source_id, row.item)  # a baseline has one replicate, whatever this run calls its own
+    cells = [cell for cell in baseline.cells if (cell.source_id, cell.condition) == wanted]
     return cells[0] if len(cells) == 1 else None

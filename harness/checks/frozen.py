@@ -11,7 +11,7 @@ from harness.files import read_bytes
 from harness.journal.assemble import baseline_name
 from harness.journal.attempts import attempts_of
 from harness.journal.folder import RunFolder
-from harness.ledgers.executions import execution_key, read_executions
+from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey, gate_rows
 from harness.records.audit import Audit, SmokeReference
 from harness.records.run import CellRecord, Deviation, PromptRow
@@ -70,8 +70,7 @@ def frozen_verdicts(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     if row.unit is None or verdicts_name(row.unit) not in frozen.index.units:
         return (differs(cell_name(row), "frozen verdicts", "none"),)
     executions, unit = read_executions(run.folder), run.unit(row)
-    keys = [execution_key(unit, cell.condition) for cell in unit.cells]
-    containers = containers_of(executions[key] for key in keys if key in executions)
+    containers = containers_of(executions.values())
     own = {*origins_of([run.observation(row).process]), *containers} & set(frozen.index.origins)
     where = f"{cell_name(row)} verdicts"
     found = [differs(where, "another run's", "the frozen run's own: nothing to compare")] if own else []

@@ -11,11 +11,13 @@ import msgspec
 from harness.canon import text_sha256
 from harness.checks.generation import greedy_steps, output_identity, rng_untouched
 from harness.checks.prompts import batch_alignment, prompt_hashes
+from harness.checks.sampling import replay_exact, sampled_steps
 from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
 from harness.records.protocol import PairRule
-from harness.records.run import ProcessIdentity
+from harness.records.run import ProcessIdentity, UnitObservation
+from harness.records.sampling import SampledEvidence
 
 Pairs = Sequence[tuple[str, object, object]]
 
@@ -71,7 +73,7 @@ def row_determinism(evidence: VariantEvidence, row: RowKey) -> Differences:
 
 def made_apart(pair: PairEvidence, row: RowKey) -> Differences:
     """The two runs are two, and what is required of the first one's cell holds of the second's."""
-    return (*proven_apart(pair, row), *_second_holds(pair, row))
+    return (*proven_apart(pair, row), *second_holds(pair, row))
 
 
 def other_hash_seed(pair: PairEvidence, row: RowKey) -> Differences:
@@ -102,16 +104,20 @@ def proven_apart(pair: PairEvidence, row: RowKey) -> Differences:
     return _differences(row, pairs)
 
 
-def _second_holds(pair: PairEvidence, row: RowKey) -> Differences:
+def second_holds(pair: PairEvidence, row: RowKey) -> Differences:
     """What is required of every run's cell is required of the second's too, not only that the two agree."""
-    other, unit = pair.second, RowKey(row.unit, "")
-    return (
-        *prompt_hashes(other, row),
-        *output_identity(other, row),
-        *batch_alignment(other, unit),
-        *greedy_steps(other, unit),
-        *rng_untouched(other, unit),
-    )
+    other = pair.second
+    return (*prompt_hashes(other, row), *output_identity(other, row), *unit_holds(other, row))
+
+
+def unit_holds(evidence: RunEvidence, row: RowKey) -> Differences:
+    """What is required of every generated unit, by how it was generated."""
+    unit = RowKey(row.unit, "")
+    found = batch_alignment(evidence, unit)
+    made = evidence.batch(unit)
+    if isinstance(made, SampledEvidence):
+        return (*found, *sampled_steps(made))
+    return (*found, *greedy_steps(evidence, unit), *rng_untouched(evidence, unit))
 
 
 def _first_start(evidence: RunEvidence) -> int:
@@ -133,7 +139,11 @@ def _loads(processes: Sequence[ProcessIdentity]) -> set[str]:
 
 
 def _call(evidence: RunEvidence, row: RowKey) -> tuple[int, int]:
-    observation = evidence.observation(row)
+    return call_of(evidence.observation(row))
+
+
+def call_of(observation: UnitObservation) -> tuple[int, int]:
+    """What no two calls have in common: how long one took and when it ended."""
     return observation.wall_ns, observation.finished_us
 
 
@@ -141,6 +151,9 @@ def same_cell(pair: PairEvidence, row: RowKey) -> Differences:
     """Every registered field of the cell, its IDs among them, is equal in both runs; IDs say where they part."""
     if not isinstance(pair.rule, PairRule):
         raise RuntimeError("cells are compared over registered fields, and this rule has none")
+    units = pair.first.batch(row), pair.second.batch(row)
+    if isinstance(units[0], SampledEvidence) and isinstance(units[1], SampledEvidence):
+        return replay_exact(units[0], units[1], row.item, pair.rule.fields)
     one, other = pair.first.cell(row), pair.second.cell(row)
     found = [] if "generated_ids" in pair.rule.fields else [differs(cell_name(row), "generated_ids compared", "not")]
     for name in pair.rule.fields:

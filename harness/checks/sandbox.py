@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from harness.canon import digest
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import read_record
-from harness.ledgers.executions import SANDBOX, execution_key, extracted, read_execution
+from harness.ledgers.executions import SANDBOX, code_cell, read_execution
 from harness.protocols.grids import RowKey
 from harness.records.base import Frozen
 from harness.records.evaluation import CodeMissing
-from harness.records.protocol import CompletionProtocol
-from harness.records.run import CompletionRun
+from harness.records.kinds import JudgedRun
+from harness.records.protocol import JudgedProtocol
 from harness.records.sandbox import (
     Execution,
     ExecutionObservation,
@@ -38,10 +38,11 @@ def sandbox_verdicts(evidence: RunEvidence, row: RowKey) -> Differences:
     What had nothing to run needs no container; an infrastructure failure is no verdict and fails.
     """
     protocol, run = evidence.loaded.protocol, evidence.run
-    if not isinstance(protocol, CompletionProtocol) or not isinstance(run, CompletionRun):
+    if not isinstance(protocol, JudgedProtocol) or not isinstance(run, JudgedRun):
         raise RuntimeError(f"{protocol.id} executes nothing")
     unit = evidence.unit(row)
-    found, key = extracted(protocol, run, unit, evidence.cell(row)), execution_key(unit, row.item)
+    own = code_cell(protocol, run, unit, evidence.cell(row))
+    found, key = own.extraction, own.key
     if isinstance(found, CodeMissing):
         there = evidence.folder.file(f"sandbox/{key}.json").exists()
         return (differs(cell_name(row), "no verdict: nothing was extracted", "one"),) if there else ()
@@ -101,7 +102,7 @@ def _shared(execution: Execution, facts: SandboxFacts, run: RunEvidence) -> Pair
     yield "harness_sha256 of the probe", run.checker_sha256, facts.harness_sha256
     yield "limits_sha256", digest(execution.limits), evidence.limits_sha256
     protocol = run.loaded.protocol
-    if isinstance(protocol, CompletionProtocol) and isinstance(protocol.sandbox.image, RegisteredImage):
+    if isinstance(protocol, JudgedProtocol) and isinstance(protocol.sandbox.image, RegisteredImage):
         listed = run.spec.port and any(one.field == "sandbox.image" for one in run.spec.deviations)
         yield "registered image", True, facts.registered or listed
 

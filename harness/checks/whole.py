@@ -16,8 +16,10 @@ from harness.journal.folder import read_record
 from harness.ledgers.book import ledger_of, statistics_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
+from harness.records.kinds import JudgedRun
 from harness.records.protocol import Placement
-from harness.records.run import CompletionRun, Failure, PlacementFacts, Run
+from harness.records.run import Failure, PlacementFacts, Run
+from harness.records.sampling import SampledRun
 
 _LAYER = re.compile(r"model\.layers\.(\d+)")
 
@@ -113,14 +115,14 @@ def _stored(evidence: RunEvidence, name: str) -> str:
 
 
 def _other_gold(evidence: RunEvidence) -> list[str]:
-    if not isinstance(evidence.run, Run):
+    if not isinstance(evidence.run, Run | SampledRun):
         return []
     registered, recorded = evidence.registered_gold, evidence.run.gold
     return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))
 
 
 def _other_tasks(evidence: RunEvidence) -> list[str]:
-    if not isinstance(evidence.run, CompletionRun):
+    if not isinstance(evidence.run, JudgedRun):
         return []
     registered, recorded = recorded_tasks(evidence.registered_tasks), evidence.run.tasks
     return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))

@@ -14,7 +14,7 @@ from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.depth import DepthRun, TraceBaseline, TraceEvidence
 from harness.records.kinds import AnyJournal, AnyRun, AnyUnit, journal_type, run_type
-from harness.records.protocol import AnyProtocol, CompletionProtocol, DepthProtocol
+from harness.records.protocol import AnyProtocol, DepthProtocol, JudgedProtocol, SamplingProtocol
 from harness.records.run import (
     AssembledRun,
     Baseline,
@@ -26,6 +26,7 @@ from harness.records.run import (
     RunSpec,
     UnitEvidence,
 )
+from harness.records.sampling import SampledRun
 
 AnyBaseline = TypeVar("AnyBaseline", bound=Baseline)
 
@@ -142,9 +143,10 @@ def assemble(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
         traced = tuple(unit for unit in units if isinstance(unit, TraceEvidence))
         return DepthRun(**head, baseline=read_baseline(folder, TraceBaseline), units=traced)
     head |= {"gold": read_gold(folder), "units": tuple(unit for unit in units if isinstance(unit, UnitEvidence))}
-    if not isinstance(loaded.protocol, CompletionProtocol):
+    if not isinstance(loaded.protocol, JudgedProtocol):
         return Run(**head)
-    return CompletionRun(**head, baseline=read_baseline(folder, Baseline), tasks=read_tasks(folder))
+    head |= {"baseline": read_baseline(folder, Baseline), "tasks": read_tasks(folder)}
+    return SampledRun(**head) if isinstance(loaded.protocol, SamplingProtocol) else CompletionRun(**head)
 
 
 def _head(folder: RunFolder, loaded: LoadedProtocol) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from harness.records.base import T, decode_json
 from harness.records.depth import TraceEvidence, TraceJournal
 from harness.records.kinds import AnyJournal, AnyUnit
 from harness.records.run import CellRecord, Failure, Journal, PromptRow, UnitObservation
+from harness.records.sampling import SampledEvidence, SampledJournal
 
 SomeJournal = TypeVar("SomeJournal", bound=AnyJournal)
 TODO = "Journals are evidence and aren't edited: restore the file, or start a new run."
@@ -131,6 +132,8 @@ def write_journal(folder: RunFolder, key: UnitKey, evidence: AnyUnit, observatio
     journal: AnyJournal
     if isinstance(evidence, TraceEvidence):
         journal = TraceJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
+    elif isinstance(evidence, SampledEvidence):
+        journal = SampledJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     else:
         journal = Journal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     write_record(folder.journal(key), journal)

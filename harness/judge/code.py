@@ -19,7 +19,7 @@ from harness.judge.tasks import HumanEval, own_task
 from harness.protocols.load import load_protocol
 from harness.records.base import Record
 from harness.records.evaluation import CodeExtraction, CodeFound
-from harness.records.protocol import CompletionProtocol
+from harness.records.protocol import JudgedProtocol
 from harness.records.sandbox import Execution, Outcome, Task
 from harness.run.execute import ExecutionCall, open_sandbox
 
@@ -94,7 +94,7 @@ class Job:
 def open_recorded(image: str | None) -> "Engine":
     """An engine under R05 clause 6 with the named image; SandboxError where there is none."""
     protocol = load_protocol(CONTRACT_OF).protocol
-    if not isinstance(protocol, CompletionProtocol):
+    if not isinstance(protocol, JudgedProtocol):
         raise RuntimeError(f"{CONTRACT_OF} has no sandbox contract")
     return open_sandbox(protocol, ExecutionCall(inputs=(), image=image))
 

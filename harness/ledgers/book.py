@@ -9,19 +9,29 @@ from harness.ledgers.completion import completion_ledger
 from harness.ledgers.completion_statistics import completion_statistics
 from harness.ledgers.depth import depth_ledger
 from harness.ledgers.depth_statistics import depth_statistics
+from harness.ledgers.sampling import sampled_ledger
+from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.ledgers.statistics import statistics
 from harness.records.completion import CompletionLedger, CompletionStatistics
 from harness.records.depth import DepthRun
 from harness.records.depth_ledger import DepthLedger, DepthStatistics
 from harness.records.kinds import AnyRun
 from harness.records.ledger import Ledger, Statistics
-from harness.records.protocol import AnyProtocol, BehaviorProtocol, CompletionProtocol, DepthProtocol
+from harness.records.protocol import (
+    AnyProtocol,
+    BehaviorProtocol,
+    CompletionProtocol,
+    DepthProtocol,
+    SamplingProtocol,
+)
 from harness.records.run import CompletionRun, Run
+from harness.records.sampling import SampledRun
+from harness.records.sampling_ledger import NoSampledStatistics, SampledLedger, SampledStatistics
 from harness.records.sandbox import Execution
 
-GenerationLedger = Ledger | CompletionLedger
+GenerationLedger = Ledger | CompletionLedger | SampledLedger
 AnyLedger = GenerationLedger | DepthLedger
-AnyStatistics = Statistics | CompletionStatistics | DepthStatistics
+AnyStatistics = Statistics | CompletionStatistics | SampledStatistics | NoSampledStatistics | DepthStatistics
 
 
 def ledger_of(protocol: AnyProtocol, run: AnyRun, executions: Mapping[str, Execution]) -> AnyLedger:
@@ -30,6 +40,8 @@ def ledger_of(protocol: AnyProtocol, run: AnyRun, executions: Mapping[str, Execu
         return depth_ledger(protocol, run)
     if isinstance(protocol, CompletionProtocol) and isinstance(run, CompletionRun):
         return completion_ledger(protocol, run, executions)
+    if isinstance(protocol, SamplingProtocol) and isinstance(run, SampledRun):
+        return sampled_ledger(protocol, run, executions)
     if isinstance(protocol, BehaviorProtocol) and isinstance(run, Run):
         return ledger(protocol, run)
     raise JournalError("run record", expected=f"a run of {protocol.id}", found=type(run).__name__, todo=TODO)
@@ -43,11 +55,17 @@ def statistics_of(protocol: AnyProtocol, book: AnyLedger) -> AnyStatistics:
         return completion_statistics(protocol, book)
     if isinstance(protocol, DepthProtocol) and isinstance(book, DepthLedger):
         return depth_statistics(protocol, book)
+    if isinstance(protocol, SamplingProtocol) and isinstance(book, SampledLedger):
+        return sampled_statistics(protocol, book)
     raise RuntimeError(f"{protocol.id} has no {type(book).__name__}")
 
 
-def ledger_type(protocol: AnyProtocol) -> type[Ledger] | type[CompletionLedger] | type[DepthLedger]:
+def ledger_type(
+    protocol: AnyProtocol,
+) -> type[Ledger] | type[CompletionLedger] | type[SampledLedger] | type[DepthLedger]:
     """The record that ledger.json of the protocol's runs holds."""
     if isinstance(protocol, DepthProtocol):
         return DepthLedger
+    if isinstance(protocol, SamplingProtocol):
+        return SampledLedger
     return CompletionLedger if isinstance(protocol, CompletionProtocol) else Ledger

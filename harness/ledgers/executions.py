@@ -6,7 +6,7 @@ A program follows from the cell's text, the task and the registered rule, so it 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.canon import digest
+from harness.canon import digest, text_sha256
 from harness.compare import cells_by_condition
 from harness.errors import JournalError
 from harness.evaluate.code import CODE_RULES
@@ -14,12 +14,13 @@ from harness.journal.folder import RunFolder, read_record
 from harness.ledgers.plan import units_in_order
 from harness.ledgers.text import observed_text
 from harness.protocols.grids import UnitKey, is_executed
-from harness.records.evaluation import CodeExtraction
-from harness.records.protocol import CompletionProtocol
-from harness.records.run import CellRecord, CodeTask, CompletionRun, UnitEvidence
+from harness.records.evaluation import CodeExtraction, CodeFound
+from harness.records.kinds import JudgedRun
+from harness.records.protocol import AnyJudged
+from harness.records.run import CellRecord, CodeTask, UnitEvidence
 from harness.records.sandbox import Execution
 
-SANDBOX = "sandbox"
+SANDBOX, SHARED = "sandbox", "shared"
 TODO = "Executions are evidence and aren't edited: restore the file, or start a new run."
 
 
@@ -33,27 +34,31 @@ class CodeCell:
     extraction: CodeExtraction
 
 
-def code_cells(protocol: CompletionProtocol, run: CompletionRun) -> Iterator[CodeCell]:
+def code_cells(protocol: AnyJudged, run: JudgedRun) -> Iterator[CodeCell]:
     """Every code cell of a run in the protocol's order; JournalError where the run lacks a source's task."""
     for domain, unit in units_in_order(protocol, run, run.units):
         if is_executed(domain):
             for cell in cells_by_condition(protocol, unit).values():
-                yield CodeCell(
-                    execution_key(unit, cell.condition),
-                    unit.source_id,
-                    cell.condition,
-                    extracted(protocol, run, unit, cell),
-                )
+                yield code_cell(protocol, run, unit, cell)
 
 
-def extracted(protocol: CompletionProtocol, run: CompletionRun, unit: UnitEvidence, cell: CellRecord) -> CodeExtraction:
-    """What the registered rule takes from a cell's text (R05 6)."""
+def code_cell(protocol: AnyJudged, run: JudgedRun, unit: UnitEvidence, cell: CellRecord) -> CodeCell:
+    """What the registered rule takes from a cell's text (R05 6), and which execution is that program's.
+
+    Each cell has its own. Where the protocol registers a cache, cells with the same program for the same task and tests
+    share one (R07 8): harness, image and limits are one for the whole run, and the gates hold each execution to them.
+    """
     task = task_of(run, unit.source_id)
     text = observed_text(protocol, cell, where=f"cell {unit.source_id}, {unit.replicate}, {cell.condition}")
-    return CODE_RULES[protocol.evaluators.code](text, task.prompt, task.entry_point)
+    found = CODE_RULES[protocol.evaluators.code](text, task.prompt, task.entry_point)
+    key = f"{UnitKey(unit.domain, unit.index, unit.source_id, unit.replicate).name}-{cell.condition}"
+    if protocol.execution_cache and isinstance(found, CodeFound):
+        shared = digest({"candidate_sha256": text_sha256(found.program), "task_sha256": digest(task)})
+        key = f"{UnitKey(unit.domain, unit.index, unit.source_id, SHARED).name}-{shared[:32]}"
+    return CodeCell(key, unit.source_id, cell.condition, found)
 
 
-def task_of(run: CompletionRun, source_id: str) -> CodeTask:
+def task_of(run: JudgedRun, source_id: str) -> CodeTask:
     """The code task of a source; JournalError where the run has none."""
     if source_id not in run.tasks:
         raise JournalError(
@@ -63,11 +68,6 @@ def task_of(run: CompletionRun, source_id: str) -> CodeTask:
             todo=TODO,
         )
     return run.tasks[source_id]
-
-
-def execution_key(unit: UnitEvidence, condition: str) -> str:
-    """File-name form of a cell's identity: each cell has an execution of its own (no cache is registered)."""
-    return f"{UnitKey(unit.domain, unit.index, unit.source_id, unit.replicate).name}-{condition}"
 
 
 def read_executions(folder: RunFolder) -> dict[str, Execution]:

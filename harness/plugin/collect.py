@@ -18,7 +18,17 @@ from harness.run.comparable import not_comparable
 from harness.snapshots.acceptance import FROZEN
 from harness.snapshots.store import is_frozen
 
-ORDER = ("registration", "smoke_record", "run", "placement", "replay", "determinism", "snapshots", "tensors")
+ORDER = (
+    "registration",
+    "smoke_record",
+    "run",
+    "same_process",
+    "placement",
+    "replay",
+    "determinism",
+    "snapshots",
+    "tensors",
+)
 
 
 @dataclass(frozen=True, slots=True)

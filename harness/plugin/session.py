@@ -20,7 +20,7 @@ from harness.plugin import options
 from harness.plugin.books import Books, Recorder
 from harness.protocols.grids import executed_grid
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
-from harness.records.protocol import CompletionProtocol, Tier
+from harness.records.protocol import JudgedProtocol, Tier
 from harness.run.comparable import not_comparable
 from harness.snapshots.store import is_frozen
 
@@ -148,7 +148,7 @@ class GateSession:
 
     def _leaves_programs(self, loaded: LoadedProtocol) -> bool:
         """Whether this tier leaves the programs of a protocol that registers a sandbox unexecuted."""
-        if self.tier is None or self.only_collects or not isinstance(loaded.protocol, CompletionProtocol):
+        if self.tier is None or self.only_collects or not isinstance(loaded.protocol, JudgedProtocol):
             return False
         return not executed_grid(loaded.protocol, loaded.protocol.tier_grids[self.tier])
 

@@ -26,15 +26,18 @@ from harness.plugin.session import GateSession
 from harness.protocols.grids import UnitKey, placement_rule
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import SmokeReference
+from harness.records.kinds import JudgedRun
 from harness.records.protocol import (
     ApartRule,
     BaselinedProtocol,
     BehaviorProtocol,
-    CompletionProtocol,
+    JudgedProtocol,
     PairRule,
     Placement,
+    SamplingProtocol,
 )
-from harness.records.run import Baseline, CompletionRun
+from harness.records.run import Baseline
+from harness.run.again import SAME_PROCESS
 from harness.run.child import replace_request, run_apart, with_threads
 from harness.run.execute import ExecutionCall, execute_programs, executes, require_engine
 from harness.run.ladder import Ground, effective_request, generate_down_the_ladder, has_ladder
@@ -106,7 +109,7 @@ class Stages:
         """The baseline, and for a tier that executes programs the engine, before anything is made."""
         if isinstance(self._loaded.protocol, BaselinedProtocol):
             self._read_baseline(self._loaded.units(self.request.grid, self.request.domains))
-        if isinstance(self._loaded.protocol, CompletionProtocol) and self._must_execute():
+        if isinstance(self._loaded.protocol, JudgedProtocol) and self._must_execute():
             require_engine(self._loaded.protocol, self._execution)
 
     def _must_execute(self) -> bool:
@@ -131,6 +134,7 @@ class Stages:
         makers: dict[str, Callable[[], Any]] = {
             "smoke_record": self._smoke,
             "run": self._make_run,
+            "same_process": self._same_process,
             "placement": lambda: self._pair("placement", placement_rule(self._loaded.protocol)),
             "replay": lambda: self._pair("replay", self._loaded.protocol.independent_replay),
             "determinism": self._determinism,
@@ -195,7 +199,7 @@ class Stages:
         except HarnessError as error:
             return self._evidence_at(self.folder, stopped=error)
         try:
-            if isinstance(run, CompletionRun) and self._must_execute():
+            if isinstance(run, JudgedRun) and self._must_execute():
                 show = sink_for(self._session.config)
                 execute_programs(self._loaded, run, self.folder, self._execution, sink=show)
             close_books(self.folder, self._loaded, run)
@@ -238,7 +242,7 @@ class Stages:
         keys = self._loaded.units(read_spec(folder).grid, self.request.domains)
         if isinstance(self._loaded.protocol, BaselinedProtocol):
             write_once(folder.file("baseline.json"), self._read_baseline(keys), what="baseline")
-        if isinstance(self._loaded.protocol, CompletionProtocol):
+        if isinstance(self._loaded.protocol, JudgedProtocol):
             tasks = registered_tasks(self._loaded, self._execution.inputs, keys)
             write_once(folder.file("tasks.json"), recorded_tasks(tasks), what="code tasks")
 
@@ -250,8 +254,28 @@ class Stages:
         self._note_sources(part)
         close_run(part, self._loaded)
 
+    def _same_process(self) -> PairEvidence:
+        """What the run's own processes drew again, each its own units."""
+        first, protocol = self._run(), self._loaded.protocol
+        _ = first.run
+        if not isinstance(protocol, SamplingProtocol):
+            raise RuntimeError(f"{protocol.id} registers no replay in the same process")
+        again, part, placement = protocol.same_process_replay, self.folder.part(SAME_PROCESS), self.request.placement.id
+        with self.folder.lock(f"part-{SAME_PROCESS}"):
+            self._close_part(part)
+        rule = PairRule(grid=again.grid, left=placement, right=placement, fields=again.fields)
+        return PairEvidence(first, self._evidence_at(part), rule, ())
+
+    def _first_of(self, rule: ApartRule) -> RunEvidence:
+        """What a pair's other side is held against: this run, or its smoke run for a pair at the smoke budget."""
+        grids, own = self._loaded.protocol.grids, self.request.grid
+        if grids[rule.grid].max_new_tokens == grids[own].max_new_tokens:
+            return self._run()
+        _ = self._run().run
+        return self._evidence_at(self._smoke_record()[1])
+
     def _pair(self, name: str, rule: ApartRule) -> PairEvidence:
-        first = self._run()
+        first = self._first_of(rule)
         _ = first.run  # a run that was stopped has no second
         placement = self._other_placement(rule)
         if self.request.port:  # a port's own placement stands where the registered one would
@@ -261,7 +285,7 @@ class Stages:
             self.request,
             grid=rule.grid,
             placement=placement,
-            run_id=f"{self.request.run_id}/{name}",
+            run_id=f"{first.spec.run_id}/{name}",
         )
         second, pids = self._apart(name, request, workers=1)
         return PairEvidence(first, second, rule, pids)

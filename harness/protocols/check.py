@@ -7,15 +7,18 @@ from collections.abc import Iterable
 
 from harness.errors import ProtocolError
 from harness.protocols.grids import denominators, gate_rows, unit_keys
+from harness.protocols.seeds import check_seeds
 from harness.records.manifest import Manifest
 from harness.records.profile import Profile
 from harness.records.protocol import (
+    AnyJudged,
     AnyProtocol,
     BehaviorProtocol,
     CompletionProtocol,
     DepthProtocol,
     GenerationProtocol,
     Protocol,
+    SamplingProtocol,
 )
 from harness.selection import selection_rank
 
@@ -106,14 +109,20 @@ def _check_runs(protocol: AnyProtocol, where: str) -> None:
         )
     same = replay.left == replay.right == protocol.placement
     require(same, f"{where}: independent_replay", expected=protocol.placement, found=f"{replay.left}, {replay.right}")
-    apart = [rule.grid for rule in (*pairs, replay)]
+    # A sampled protocol's placements are compared at the smoke budget (R07 10), every other pair at the formal one.
+    apart = [replay.grid] if isinstance(protocol, SamplingProtocol) else [rule.grid for rule in (*pairs, replay)]
     if isinstance(protocol, BehaviorProtocol):
         _known(f"{where}: row_determinism.grid", protocol.row_determinism.grid, grids)
         apart.append(protocol.row_determinism.grid)
-    elif isinstance(protocol, CompletionProtocol):
-        _check_completion(protocol, where)
-    else:
+    elif isinstance(protocol, DepthProtocol):
         _check_depth(protocol, where)
+    else:
+        _check_judged(protocol, where)
+    if isinstance(protocol, CompletionProtocol):
+        budgets = {name: grid.max_new_tokens for name, grid in protocol.grids.items()}
+        require(len(set(budgets.values())) == 1, f"{where}: grids", expected="one budget for all", found=budgets)
+    elif isinstance(protocol, SamplingProtocol):
+        _check_sampling(protocol, where)
     budget = protocol.grids[protocol.tier_grids["formal"]].max_new_tokens
     for name in apart:
         found = protocol.grids[name].max_new_tokens
@@ -125,8 +134,8 @@ def _check_runs(protocol: AnyProtocol, where: str) -> None:
         )
 
 
-def _check_completion(protocol: CompletionProtocol, where: str) -> None:
-    """One budget for every grid (R05 2), a ladder of placements that begins where a run does, a sandbox that is one."""
+def _check_judged(protocol: AnyJudged, where: str) -> None:
+    """A ladder of placements that begins where a run does, held at the smoke grid; a sandbox that is one."""
     placements = {placement.id for placement in protocol.placements}
     ladder, contract = protocol.placement_ladder, protocol.sandbox
     for name in ladder:
@@ -137,8 +146,6 @@ def _check_completion(protocol: CompletionProtocol, where: str) -> None:
         expected=f"each placement once, {protocol.placement} among them",
         found=ladder,
     )
-    budgets = {name: grid.max_new_tokens for name, grid in protocol.grids.items()}
-    require(len(set(budgets.values())) == 1, f"{where}: grids", expected="one budget for all", found=budgets)
     smoke = protocol.tier_grids["smoke"]
     require(
         protocol.placement_equivalence.grid == smoke,
@@ -157,6 +164,30 @@ def _check_completion(protocol: CompletionProtocol, where: str) -> None:
     )
     for name, limit in limits.items():
         require(limit > 0, f"{where}: sandbox.{name}", expected="a limit above 0", found=limit)
+
+
+def _check_sampling(protocol: SamplingProtocol, where: str) -> None:
+    """Seeds follow from the registered ID, replicates have one, rules and contrasts name what there is."""
+    check_seeds(protocol.decode.seeds, protocol.registered_id)
+    seeded = {seed.replicate for seed in protocol.decode.seeds.base_seeds}
+    for name, grid in protocol.grids.items():
+        for replicate in grid.replicates:
+            _known(f"{where}: grids.{name}.replicates", replicate, seeded)
+    rule, conditions = protocol.same_process_replay, {condition.id for condition in protocol.conditions}
+    _known(f"{where}: same_process_replay.grid", rule.grid, protocol.grids)
+    smoke, again = protocol.grids[protocol.tier_grids["smoke"]], protocol.grids[rule.grid]
+    same = (again.per_domain, again.replicates, again.max_new_tokens)
+    wanted = (smoke.per_domain, (rule.replicate,), smoke.max_new_tokens)
+    require(same == wanted, f"{where}: same_process_replay.grid", expected=wanted, found=same)
+    _known(f"{where}: same_process_replay.replicate", rule.replicate, smoke.replicates)
+    for contrast in protocol.contrasts:
+        for name in (*contrast.plus, *contrast.minus):
+            _known(f"{where}: contrasts.{contrast.id}", name, conditions)
+        both = set(contrast.plus) & set(contrast.minus)
+        require(not both, f"{where}: contrasts.{contrast.id}", expected="two sides", found=sorted(both))
+        require(contrast.divisor > 0, f"{where}: contrasts.{contrast.id}", expected="a divisor above 0", found=0)
+    for carried in protocol.carried_over:
+        _known(f"{where}: carried_over.{carried.id}", carried.contrast, {one.id for one in protocol.contrasts})
 
 
 def _check_depth(protocol: DepthProtocol, where: str) -> None:
@@ -229,7 +260,7 @@ def check_gates(protocol: AnyProtocol, manifest: Manifest, profile: Profile) -> 
             where = f"protocol {protocol.id}: gates.{gate.id}.tiers.{tier}"
             _known(f"{where}.grid", at.grid, set(protocol.grids))
             _known(f"{where}", tier, protocol.tier_grids)
-            apart = gate.reach in ("placement", "replay", "determinism")
+            apart = gate.reach in ("same_process", "placement", "replay", "determinism")
             own = protocol.tier_grids[tier]
             require(apart or at.grid == own, f"{where}.grid", expected=f"{own}, the tier's own", found=at.grid)
             rows = gate_rows(protocol, profile, gate, unit_keys(protocol, sources, at.grid, names))

@@ -128,7 +128,7 @@ class Failure(Record):
     protocol_digest: str
     source_id: str
     replicate: str
-    kind: Literal["out_of_memory", "non_finite", "not_argmax", "exception", "storage"]
+    kind: Literal["out_of_memory", "non_finite", "not_argmax", "not_drawable", "foreign_draw", "exception", "storage"]
     message: str
     process: ProcessIdentity
 

@@ -8,14 +8,29 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.completion import AccountedRow, CompletionEdgeRow
-from harness.records.ledger import Count, NotObserved
+from harness.records.ledger import Comparison, Count, NotObserved
 from harness.records.protocol import SamplingEvaluators
 
 Measure = Literal["natural_eos_rate", "generated_length", "fixed_budget_success", "strict_complete_success"]
 
 
+class SeedPairRow(Record):
+    """Two seeds of one source and condition, by their generated IDs; `left` and `right` are replicates."""
+
+    domain: str
+    index: int
+    source_id: str
+    condition: str
+    left: str
+    right: str
+    comparison: Comparison
+
+
 class SampledLedger(Record):
-    """ledger.json of a sampled run: rows in the protocol's order (domain, index, replicate, condition or edge)."""
+    """ledger.json of a sampled run: rows in the protocol's order (domain, index, replicate, condition or edge).
+
+    `pairs`: every two seeds of a source and condition, none where a grid has one replicate.
+    """
 
     schema: Literal[1]
     protocol: str
@@ -30,6 +45,7 @@ class SampledLedger(Record):
     evaluators: SamplingEvaluators
     cells: tuple[AccountedRow, ...]
     edges: tuple[CompletionEdgeRow, ...]
+    pairs: tuple[SeedPairRow, ...]
 
 
 class Majority(Record, tag_field="state", tag="majority"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.canon import digest, escaped, ids_sha256, text_sha256
 from harness.decode.greedy import adopt_contract, decode_greedy
+from harness.decode.sampled import PaddedRows, adopt_sampling, decode_sampled
 from harness.errors import HarnessError
 from harness.model.environment import read_environment, software_deviations
 from harness.model.identity import check_shape, check_special_ids, checkpoint_digests, require_registered
@@ -23,10 +24,12 @@ from harness.prompts.registered import SourceBatch
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
+from harness.protocols.seeds import batch_seeds
 from harness.records.depth import TraceEvidence
 from harness.records.kinds import AnyUnit
-from harness.records.protocol import DepthProtocol, GenerationProtocol
+from harness.records.protocol import BehaviorProtocol, CompletionProtocol, DepthProtocol, SamplingProtocol
 from harness.records.run import CellRecord, Deviation, Environment, PlacementFacts, UnitEvidence, UnitObservation
+from harness.records.sampling import SampledEvidence
 from harness.run.progress import Progress
 from harness.run.request import Request
 from harness.run.tracing import trace_source
@@ -54,11 +57,13 @@ class Engine:
         """Generate from one batch or trace it. DecodeError where it doesn't return as the contract says."""
         if isinstance(self.loaded.protocol, DepthProtocol):
             return self._trace(self.loaded.protocol, key, batch)
+        if isinstance(self.loaded.protocol, SamplingProtocol):
+            return self._sample(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
         return self._generate(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
 
     def _generate(
         self,
-        protocol: GenerationProtocol,
+        protocol: BehaviorProtocol | CompletionProtocol,
         key: UnitKey,
         batch: PromptBatch,
         tokenizer: PromptTokenizer,
@@ -69,7 +74,7 @@ class Engine:
         before, started = rng_states(), time.perf_counter_ns()
         decoded = decode_greedy(self.model, ids, mask, eos=self.loaded.profile.special_ids.eos, tick=progress.step)
         wall_ns, after = time.perf_counter_ns() - started, rng_states()
-        budget = protocol.grids[self.request.grid].max_new_tokens
+        budget = self.budget
         evidence = UnitEvidence(
             **self._identity(key, batch),
             max_new_tokens=budget,
@@ -79,6 +84,37 @@ class Engine:
             rng_after=after,
         )
         return evidence, self._observe(decoded.checks.rows_checked, wall_ns)
+
+    def _sample(
+        self,
+        protocol: SamplingProtocol,
+        key: UnitKey,
+        batch: PromptBatch,
+        tokenizer: PromptTokenizer,
+        progress: Progress,
+    ) -> tuple[SampledEvidence, UnitObservation]:
+        ids, mask = padded(batch, self.loaded.profile.special_ids.pad)
+        contract, eos = protocol.decode.seeds, self.loaded.profile.special_ids.eos
+        seeds = batch_seeds(contract, protocol.registered_id, source_id=key.source_id, replicate=key.replicate)
+        started = time.perf_counter_ns()
+        drawn = decode_sampled(self.model, PaddedRows(ids, mask), seeds=seeds, eos=eos, tick=progress.step)
+        wall_ns = time.perf_counter_ns() - started
+        budget = self.budget
+        evidence = SampledEvidence(
+            **self._identity(key, batch),
+            max_new_tokens=budget,
+            cells=self._cells(batch, drawn.rows, tokenizer, budget),
+            checks=drawn.checks,
+            sampling=drawn.sampling,
+            rng_before=drawn.rng_before,
+            rng_after=drawn.rng_after,
+        )
+        return evidence, self._observe(drawn.checks.rows_checked, wall_ns)
+
+    @property
+    def budget(self) -> int:
+        """Tokens at most, by the request's grid."""
+        return self.loaded.protocol.grids[self.request.grid].max_new_tokens
 
     def _trace(
         self, protocol: DepthProtocol, key: UnitKey, batch: SourceBatch
@@ -177,6 +213,8 @@ def _read_back(
     protocol, ids = loaded.protocol, loaded.profile.special_ids
     if isinstance(protocol, DepthProtocol):
         effective = adopt_forward(model)
+    elif isinstance(protocol, SamplingProtocol):
+        effective = adopt_sampling(model, protocol.decode, ids, protocol.grids[request.grid].max_new_tokens)
     else:
         effective = adopt_contract(model, protocol.decode, ids, protocol.grids[request.grid].max_new_tokens)
     facts = placement_facts(model.model, request.placement.id, loaded.profile, model.device)

@@ -17,8 +17,8 @@ from harness.ledgers.executions import SANDBOX, code_cells, read_executions
 from harness.protocols.grids import executed_grid, is_executed
 from harness.protocols.load import LoadedProtocol
 from harness.records.evaluation import CodeFound
-from harness.records.protocol import CompletionProtocol
-from harness.records.run import CompletionRun
+from harness.records.kinds import JudgedRun
+from harness.records.protocol import AnyJudged, JudgedProtocol
 from harness.records.sandbox import Execution, SandboxFacts, Task
 from harness.run.progress import Sink, quiet
 from harness.run.request import Request
@@ -44,7 +44,7 @@ def executes(loaded: LoadedProtocol, request: Request) -> bool:
     return judged and any(is_executed(domain) for domain in loaded.protocol.domains if domain.name in request.domains)
 
 
-def require_engine(protocol: CompletionProtocol, call: ExecutionCall) -> None:
+def require_engine(protocol: AnyJudged, call: ExecutionCall) -> None:
     """SandboxError unless an engine answers, with a fit image, before anything is generated."""
     try:
         open_sandbox(protocol, call).close()
@@ -57,7 +57,7 @@ def require_engine(protocol: CompletionProtocol, call: ExecutionCall) -> None:
         ) from error
 
 
-def open_sandbox(protocol: CompletionProtocol, call: ExecutionCall) -> "Engine":
+def open_sandbox(protocol: AnyJudged, call: ExecutionCall) -> "Engine":
     """The engine with the protocol's image; SandboxError where there is none, or no library to reach it."""
     try:
         from harness.sandbox.execute import open_engine  # noqa: PLC0415 - only what executes needs the engine's library
@@ -74,11 +74,11 @@ def open_sandbox(protocol: CompletionProtocol, call: ExecutionCall) -> "Engine":
 
 
 def execute_programs(
-    loaded: LoadedProtocol, run: CompletionRun, folder: RunFolder, call: ExecutionCall, *, sink: Sink = quiet
+    loaded: LoadedProtocol, run: JudgedRun, folder: RunFolder, call: ExecutionCall, *, sink: Sink = quiet
 ) -> None:
     """Give every program of the run that has no verdict yet to the sandbox; SandboxError names what stopped it."""
     protocol = loaded.protocol
-    if not isinstance(protocol, CompletionProtocol):
+    if not isinstance(protocol, JudgedProtocol):
         raise RuntimeError(f"{protocol.id} executes nothing")
     with folder.lock(SANDBOX):
         done = read_executions(folder)

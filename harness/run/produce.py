@@ -24,8 +24,10 @@ from harness.prompts.registered import SourceBatch
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
+from harness.records.kinds import AnyUnit
 from harness.records.protocol import GenerationProtocol
-from harness.records.run import Failure, ProcessIdentity
+from harness.records.run import Failure, ProcessIdentity, UnitObservation
+from harness.run.again import SAME_PROCESS, again_engine, key_again, same_process_rule
 from harness.run.engine import Engine, open_engine
 from harness.run.memory import note_in_unit, note_while_loading
 from harness.run.prepare import prepare
@@ -52,6 +54,7 @@ class Work:
     engine: Engine
     progress: Progress
     attempt: int
+    again: Engine | None
 
 
 def produce(
@@ -77,7 +80,7 @@ def produce(
                 len(loaded.protocol.conditions),
                 grid.max_new_tokens,
             )
-            work = Work(loaded, folder, tokenizer, batches, engine, progress, number)
+            work = Work(loaded, folder, tokenizer, batches, engine, progress, number, None)
             _begin(work, keys, gold)
             ready(engine.model.process.model_load_id)
             _land_all(work, keys)
@@ -109,6 +112,9 @@ def _begin(work: Work, keys: tuple[UnitKey, ...], gold: dict[str, str] | None) -
         write_once(folder.file("placement.json"), engine.placement, what="placement")
         if gold is not None:
             write_once(folder.file("gold.json"), gold, what="gold numbers")
+        if (rule := same_process_rule(work.loaded, engine.request)) is not None:
+            work.again = again_engine(engine, folder, rule)
+            write_once(folder.part(SAME_PROCESS).file("gold.json"), gold, what="gold numbers")
         begun = tuple(key for key in keys if folder.journal(key).exists())
         if begun:
             verify_units(folder, begun, work.loaded)
@@ -150,8 +156,26 @@ def _land(work: Work, key: UnitKey) -> None:
         work.progress.end_unit()
         return
     work.progress.start_unit(key.source_id)
+    evidence, observation = _make(work, work.engine, key)
+    write_journal(work.folder, key, evidence, observation)
+    _land_again(work, key)
+    work.progress.end_unit()
+
+
+def _land_again(work: Work, key: UnitKey) -> None:
+    """The same unit drawn again by this process, where the protocol asks for it; the unit's lock covers both."""
+    rule = same_process_rule(work.loaded, work.engine.request)
+    if work.again is None or rule is None:
+        return
+    again = key_again(work.loaded, work.engine.request, rule, key)
+    if again is not None:
+        write_journal(work.folder.part(SAME_PROCESS), again, *_make(work, work.again, again))
+
+
+def _make(work: Work, engine: Engine, key: UnitKey) -> tuple[AnyUnit, UnitObservation]:
+    """One unit; what generation did wrong is kept under failures/ before it is raised."""
     try:
-        evidence, observation = work.engine.make_unit(key, work.batches[key.source_id], work.tokenizer, work.progress)
+        return engine.make_unit(key, work.batches[key.source_id], work.tokenizer, work.progress)
     except StorageError:
         raise
     except DecodeError as error:
@@ -162,8 +186,6 @@ def _land(work: Work, key: UnitKey) -> None:
         raise
     except Exception as error:  # whatever a library raises is this unit's failure, recorded under its name
         raise _failed(work, key, error) from error
-    write_journal(work.folder, key, evidence, observation)
-    work.progress.end_unit()
 
 
 def _failed(work: Work, key: UnitKey, error: Exception) -> DecodeError:

@@ -14,7 +14,7 @@ from harness.inputs.find import FoundInputs, Missing, find_inputs, require_prese
 from harness.places import Places, places
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.base import Record
-from harness.records.protocol import AnyProtocol, BaselinedProtocol, CompletionProtocol, Execution, Placement
+from harness.records.protocol import AnyProtocol, BaselinedProtocol, Execution, JudgedProtocol, Placement
 from harness.records.run import Deviation, RunSpec
 from harness.records.sandbox import RegisteredImage
 
@@ -72,7 +72,7 @@ def make_request(
         deviations=(*placement_deviations, *domain_deviations, *image_deviations),
         execution=msgspec.structs.replace(protocol.execution, device=device),
         baseline=named_baseline(loaded, options),
-        sandbox_image=options.sandbox_image if isinstance(protocol, CompletionProtocol) else None,
+        sandbox_image=options.sandbox_image if isinstance(protocol, JudgedProtocol) else None,
     )
 
 
@@ -124,7 +124,7 @@ def choose_placement(loaded: LoadedProtocol, options: Options) -> tuple[Placemen
 
 def sandbox_deviations(protocol: AnyProtocol, options: Options) -> tuple[Deviation, ...]:
     """An image other than a registered one is a port's; a protocol that only records its image takes any."""
-    if not isinstance(protocol, CompletionProtocol) or options.sandbox_image is None:
+    if not isinstance(protocol, JudgedProtocol) or options.sandbox_image is None:
         return ()
     registered = protocol.sandbox.image
     if not isinstance(registered, RegisteredImage) or options.sandbox_image == registered_reference(registered):

@@ -21,7 +21,7 @@ from harness.records.base import Frozen as FrozenPin
 from harness.records.base import convert
 from harness.records.depth import TraceBaseline
 from harness.records.kinds import AnyRun
-from harness.records.protocol import BaselinedProtocol, DepthProtocol, FrozenBaseline
+from harness.records.protocol import BaselinedProtocol, DepthProtocol, FrozenBaseline, SamplingProtocol
 from harness.records.run import Baseline, BaselineCell, CellRecord
 from harness.snapshots.store import VERDICTS, Frozen, altered_files, read_audit, read_frozen
 
@@ -174,7 +174,8 @@ def _of_units(
     """The wanted cells in this run's order, each exactly once; SnapshotError where the baseline lacks one."""
     listed, protocol = tuple(cells), loaded.protocol
     found = {(cell.source_id, cell.replicate, cell.condition): cell for cell in listed}
-    wanted = [(key.source_id, _replicate(loaded, before, key), one.id) for key in keys for one in protocol.conditions]
+    places = ((key.source_id, _replicate(loaded, before, key), one.id) for key in keys for one in protocol.conditions)
+    wanted = list(dict.fromkeys(places))  # several seeds of a source are held against one greedy cell
     lacking = [identity for identity in wanted if identity not in found]
     if lacking:
         raise SnapshotError(
@@ -190,8 +191,8 @@ def _of_units(
 
 
 def _replicate(loaded: LoadedProtocol, before: LoadedProtocol, key: UnitKey) -> str:
-    """The baseline's replicate that a unit is held against: its own, or for a trace the only one there is."""
-    if not isinstance(loaded.protocol, DepthProtocol):
+    """The baseline's replicate that a unit is held against: its own, or for traces and samples the only one."""
+    if not isinstance(loaded.protocol, DepthProtocol | SamplingProtocol):
         return key.replicate
     replicates = before.protocol.grids[before.protocol.tier_grids["formal"]].replicates
     if len(replicates) != 1:

@@ -11,14 +11,14 @@ import msgspec
 
 from harness.canon import digest, sha256_hex
 from harness.ledgers.book import AnyLedger
-from harness.ledgers.executions import execution_key
 from harness.protocols.stages import EMBEDDING
-from harness.records.completion import CodeAccount, CompletionRow
+from harness.records.completion import AccountedRow, CodeAccount, Executed
 from harness.records.depth import HiddenStage, TraceEvidence
 from harness.records.depth_ledger import DepthCellRow
 from harness.records.kinds import AnyUnit
 from harness.records.ledger import CellRow
 from harness.records.run import CellRecord, ProcessIdentity, UnitEvidence
+from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
 
 CELL_FIELDS = (
@@ -32,7 +32,7 @@ CELL_FIELDS = (
     "truncated",
     "length",
 )
-ACCOUNTS = ("stop", "completion", "terminal", "numeric", "baseline")
+ACCOUNTS = ("stop", "completion", "terminal", "numeric")
 VERDICT_FIELDS = ("candidate_sha256", "task_sha256", "tests_sha256")
 
 
@@ -52,6 +52,7 @@ def output_snapshot(unit: UnitEvidence, ledger: AnyLedger) -> dict[str, Any]:
         "source_text_sha256": unit.source_text_sha256,
         "max_new_tokens": unit.max_new_tokens,
         "cells": [_cell(cell, rows[cell.condition]) for cell in unit.cells],
+        **({"run_seed": unit.sampling.seeds.run} if isinstance(unit, SampledEvidence) else {}),
     }
 
 
@@ -113,12 +114,11 @@ def verdict_snapshot(unit: UnitEvidence, ledger: AnyLedger, executions: Mapping[
     Image, checker and limits aren't in it: another machine's image must give the same verdicts.
     """
     identity = (unit.source_id, unit.replicate)
-    found = [row for row in ledger.cells if isinstance(row, CompletionRow)]
+    found = [row for row in ledger.cells if isinstance(row, AccountedRow)]
     rows = {row.condition: row for row in found if (row.source_id, row.replicate) == identity}
+    made = {execution.evidence_sha256: execution for execution in executions.values()}
     return _identity(unit) | {
-        "cells": [
-            _verdict(rows[cell.condition], executions.get(execution_key(unit, cell.condition))) for cell in unit.cells
-        ]
+        "cells": [_verdict(rows[cell.condition], made.get(_executed_by(rows[cell.condition]))) for cell in unit.cells]
     }
 
 
@@ -133,16 +133,23 @@ def _identity(unit: AnyUnit) -> dict[str, Any]:
     }
 
 
-def _cell(cell: CellRecord, row: CellRow | CompletionRow) -> dict[str, Any]:
+def _cell(cell: CellRecord, row: CellRow | AccountedRow) -> dict[str, Any]:
     plain: dict[str, Any] = {name: msgspec.to_builtins(getattr(cell, name)) for name in CELL_FIELDS}
     if isinstance(row, CellRow):
         return plain | {"number": msgspec.to_builtins(row.number), "syntax": msgspec.to_builtins(row.syntax)}
-    accounts: dict[str, Any] = {name: msgspec.to_builtins(getattr(row, name)) for name in ACCOUNTS}
+    named = (*ACCOUNTS, *(("baseline",) if hasattr(row, "baseline") else ()))
+    accounts: dict[str, Any] = {name: msgspec.to_builtins(getattr(row, name)) for name in named}
     program = row.code.program if isinstance(row.code, CodeAccount) else row.code
     return plain | accounts | {"program": msgspec.to_builtins(program)}
 
 
-def _verdict(row: CompletionRow, execution: Execution | None) -> dict[str, Any]:
+def _executed_by(row: AccountedRow) -> str:
+    """The execution that gave the row's verdict, by its digest; empty where none did."""
+    verdict = row.code.verdict if isinstance(row.code, CodeAccount) else row.code
+    return verdict.execution_sha256 if isinstance(verdict, Executed) else ""
+
+
+def _verdict(row: AccountedRow, execution: Execution | None) -> dict[str, Any]:
     verdict = row.code.verdict if isinstance(row.code, CodeAccount) else row.code
     plain = msgspec.to_builtins(verdict)
     plain.pop("execution_sha256", None)

@@ -20,7 +20,7 @@ from harness.protocols.grids import RowKey, UnitKey, is_executed
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import Audit, SnapshotIndex
 from harness.records.base import decode_json
-from harness.records.protocol import CompletionProtocol, DepthProtocol
+from harness.records.protocol import DepthProtocol, JudgedProtocol
 from harness.records.run import Environment
 from harness.snapshots.acceptance import require_acceptable
 from harness.snapshots.content import (
@@ -86,7 +86,7 @@ def frozen_names(loaded: LoadedProtocol) -> list[str]:
 
 def executed_units(loaded: LoadedProtocol, units: Sequence[UnitKey]) -> list[UnitKey]:
     """The units whose outputs this protocol executes."""
-    if not isinstance(loaded.protocol, CompletionProtocol):
+    if not isinstance(loaded.protocol, JudgedProtocol):
         return []
     names = {domain.name for domain in loaded.protocol.domains if is_executed(domain)}
     return [unit for unit in units if unit.domain in names]

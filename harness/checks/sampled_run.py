@@ -1,0 +1,92 @@
+"""Sampling checks over a run's rows (R07 2, 4, 5, 7): what `harness.checks.sampling` says of its units and cells."""
+
+from typing import Literal
+
+from harness.checks import sampling
+from harness.checks.pairs import call_of, same_cell, second_holds
+from harness.evidence import Differences, PairEvidence, RunEvidence, cell_name, differs
+from harness.protocols.grids import RowKey
+from harness.records.protocol import SamplingProtocol
+from harness.records.sampling import SampledContract, SampledEvidence
+
+HOST = {"cpu", "disk", "meta"}
+
+
+def sampling_parameters(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R07 2: parameters and processors of the batch's own call are the contract's; top-k is off."""
+    ids = evidence.loaded.profile.special_ids
+    return sampling.effective_parameters(_unit(evidence, row), _contract(evidence), ids)
+
+
+def seed_identity(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R07 5: base seed and run seed follow from registered ID, replicate and source."""
+    registered = evidence.loaded.protocol.registered_id
+    return sampling.seed_identity(_unit(evidence, row), _contract(evidence), registered)
+
+
+def seeded_state(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R07 5: every generator, CPU and CUDA, was where the run seed puts it just before the call."""
+    return sampling.seeded_state(_unit(evidence, row), gpus=len(evidence.environment.gpus))
+
+
+def drawn_generator(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R07 5: one draw a step, from the execution device's generator and from no other."""
+    return sampling.drawn_generator(_unit(evidence, row), device_of(evidence))
+
+
+def sampled_steps(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R07 7.1 (2): in every step logits were finite and the emitted ID had a probability after the warpers."""
+    return sampling.sampled_steps(_unit(evidence, row))
+
+
+def draw_shape(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R07 4 and 10: the rows of a batch in their permanent order, one draw for all of them."""
+    conditions = [condition.id for condition in evidence.loaded.protocol.conditions]
+    return sampling.draw_shape(_unit(evidence, row), conditions, evidence.loaded.profile.shape.vocabulary_columns)
+
+
+def replicates_part(evidence: RunEvidence, row: RowKey) -> Differences:
+    """R07 7.1 (4): the first two replicates, under other seeds, part in at least one cell."""
+    del row
+    names = evidence.loaded.protocol.grids[evidence.spec.grid].replicates[:2]
+    units = [unit for unit in evidence.run.units if isinstance(unit, SampledEvidence)]
+    sides = [[unit for unit in units if unit.replicate == name] for name in names]
+    if len(sides) != 2:
+        return (differs("replicates", "two or more", len(sides)),)
+    return sampling.replicates_part(*sides)
+
+
+def same_process_replay(pair: PairEvidence, row: RowKey) -> Differences:
+    """R07 7.1 (3): the same process drew the cell twice, in two calls, and every registered field is the same."""
+    one, other = (side.observation(row) for side in (pair.first, pair.second))
+    pairs: tuple[tuple[str, object, object], ...] = (
+        ("process", one.process, other.process),
+        ("calls", 2, len({call_of(one), call_of(other)})),
+        ("one after the other", True, one.finished_us <= other.finished_us),
+        ("run folders", 2, len({pair.first.folder.path.resolve(), pair.second.folder.path.resolve()})),
+        ("grid", pair.rule.grid, pair.second.run.grid),
+        ("protocol", pair.first.run.protocol_digest, pair.second.run.protocol_digest),
+        ("environment", pair.first.run.environment_sha256, pair.second.run.environment_sha256),
+        ("placement", pair.first.placement, pair.second.placement),
+        ("part of this run", f"{pair.first.spec.run_id}/{pair.second.folder.path.name}", pair.second.spec.run_id),
+    )
+    found = tuple(differs(f"{cell_name(row)} {name}", left, right) for name, left, right in pairs if left != right)
+    return (*found, *second_holds(pair, row), *same_cell(pair, row))
+
+
+def device_of(evidence: RunEvidence) -> Literal["cpu", "cuda"]:
+    """The device that the model executed on, from where its modules really were."""
+    return "cpu" if {*evidence.placement.device_map.values()} <= HOST else "cuda"
+
+
+def _unit(evidence: RunEvidence, row: RowKey) -> SampledEvidence:
+    unit = evidence.batch(row)
+    if not isinstance(unit, SampledEvidence):
+        raise RuntimeError(f"{evidence.loaded.protocol.id} samples nothing")
+    return unit
+
+
+def _contract(evidence: RunEvidence) -> SampledContract:
+    if not isinstance(evidence.loaded.protocol, SamplingProtocol):
+        raise RuntimeError(f"{evidence.loaded.protocol.id} samples nothing")
+    return evidence.loaded.protocol.decode

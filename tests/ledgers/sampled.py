@@ -16,6 +16,7 @@ from pregate_support.sampling import sampled_contract
 from harness.canon import ids_sha256, sha256_hex
 from harness.compare import compare_ids
 from harness.evaluate.completion import completion_class
+from harness.evaluate.numeric.exact import plain
 from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL
 from harness.protocols.grids import is_executed
 from harness.protocols.load import read_protocol
@@ -31,6 +32,7 @@ from harness.records.completion import (
     Terminal,
 )
 from harness.records.evaluation import CodeMissing, NumericFound, NumericMissing
+from harness.records.ledger import Count
 from harness.records.protocol import (
     CarriedDirection,
     Contrast,
@@ -47,6 +49,7 @@ Cell = tuple[str, int, str, str]
 
 FOUR = ("s0_eos", "s1_eos", "s0_period", "s1_period")
 EIGHT = ("s0_eos", "s1_eos", "s0_bos", "s1_bos", "s0_x", "s1_x", "s0_period", "s1_period")
+DOMAINS = ("english", "code", "math")
 GOLD = "12"
 CONTRASTS = (
     Contrast(id="system_main", plus=("s1_eos", "s1_period"), minus=("s0_eos", "s0_period"), divisor=2),
@@ -55,10 +58,10 @@ CONTRASTS = (
 )
 CARRIED = (
     CarriedDirection(
-        id="period_shorter", contrast="boundary_main", measure="generated_length", direction="negative"
+        id="period_shortens", contrast="boundary_main", measure="generated_length", direction="negative"
     ),
     CarriedDirection(
-        id="system_ends_more", contrast="system_main", measure="natural_eos_rate", direction="positive"
+        id="system_raises_eos", contrast="system_main", measure="natural_eos_rate", direction="positive"
     ),
 )  # fmt: skip
 
@@ -203,7 +206,8 @@ def _numeric(draw: Draw) -> NumericJudged | NumericWithoutGold:
     )
     if not draw.gold:
         return NumericWithoutGold(extraction=extraction)
-    exact, evaluable = draw.answer == GOLD, draw.answer is not None and (draw.marker or draw.eos)
+    exact = draw.answer is not None and plain(draw.answer) == GOLD
+    evaluable = draw.answer is not None and (draw.marker or draw.eos)
     return NumericJudged(
         extraction=extraction,
         gold=GOLD,
@@ -275,3 +279,53 @@ def shuffled(ledger: SampledLedger, random) -> SampledLedger:
     for listed in rows.values():
         random.shuffle(listed)
     return msgspec.structs.replace(ledger, **{name: tuple(listed) for name, listed in rows.items()})
+
+
+def of(found, total=4):
+    """A count."""
+    return Count(count=found, of=total)
+
+
+def said(*ids, **what):
+    """A draw of these tokens, ended if the last one is EOS (1)."""
+    return Draw(ids=ids, eos=ids[-1] == 1, **what)
+
+
+def draws_of(domain, index, condition, draws):
+    """Draws of one source and condition, by cell, a seed each."""
+    return {(domain, index, seed, condition): draw for seed, draw in zip(seeds(len(draws)), draws, strict=True)}
+
+
+# One source of mathematics and one of code that vary; every other cell is `Draw()`: (7, 1), ended and right.
+HAND = {
+    **draws_of("math", 0, "s0_eos", [
+        said(7, 8, 1),
+        said(7, 8, 1, answer="12.0"),
+        said(7, 9, 9, 9, 5, marker=False),
+        said(4, answer=None),
+    ]),
+    **draws_of("math", 0, "s0_period", [
+        said(5, answer="13"),
+        said(5, answer="13"),
+        said(5, answer=None),
+        said(5, 1, marker=False),
+    ]),
+    **draws_of("code", 0, "s0_eos", [
+        said(7, 1),
+        said(5),
+        said(6, 1, outcome="syntax_error"),
+        said(8, 1, outcome="extract_failed"),
+    ]),
+    **draws_of("code", 0, "s1_eos", [
+        said(7, 1, outcome="assertion_failed"),
+        said(7, 1, outcome="infrastructure"),
+        said(7, 1, outcome="extract_failed"),
+        said(7, 1, outcome="syntax_error"),
+    ]),
+}  # fmt: skip
+
+
+def one(rows, **fields):
+    """The one row that has these fields."""
+    (row,) = [row for row in rows if all(getattr(row, name) == value for name, value in fields.items())]
+    return row

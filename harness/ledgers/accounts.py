@@ -161,6 +161,16 @@ def _passed(code: CodeAccount | NotObserved) -> bool:
     return isinstance(verdict, Executed) and verdict.fixed_budget_pass
 
 
+def require_accounts(domain: Domain, row: AccountedRow) -> None:
+    """The domain's accounts and no others: one that is lacking would shrink a denominator. JournalError."""
+    number, program = "answer" in domain.gold, is_executed(domain)
+    where = f"ledger: cell {row.source_id}, {row.replicate}, {row.condition}"
+    for name, owed in (("terminal", number or program), ("numeric", number), ("code", program)):
+        if owed == isinstance(getattr(row, name), NotObserved):
+            words = ("an account", "none") if owed else ("no account", "one")
+            raise JournalError(f"{where}: {name}", expected=f"{words[0]} of its domain", found=words[1], todo=TODO)
+
+
 def by_place_alone(numeric: NumericJudged | NumericWithoutGold | NotObserved) -> bool:
     """Whether a number was found by its place in the text and by no marker: the fallback (R05 4.3)."""
     found = None if isinstance(numeric, NotObserved) else numeric.extraction

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeVar, get_args
 
 from harness.canon import digest
-from harness.compare import TODO
-from harness.errors import JournalError
+from harness.ledgers.accounts import require_accounts
 from harness.ledgers.counts import count, edge_summary, require_size, total
 from harness.ledgers.plan import planned_domains, require_protocol, units_per_domain
-from harness.protocols.grids import is_executed
 from harness.records.completion import (
     CodeAccount,
     CodeSummary,
@@ -37,7 +35,7 @@ from harness.records.completion import (
 )
 from harness.records.evaluation import CompletionClass, NumericFound
 from harness.records.ledger import Count, NotObserved
-from harness.records.protocol import CompletionProtocol, Domain
+from harness.records.protocol import CompletionProtocol
 
 CLASSES: tuple[CompletionClass, ...] = get_args(CompletionClass)
 NO_JUDGE = NotObserved(reason="no domain of the group has a terminal judge")
@@ -60,7 +58,9 @@ def completion_statistics(protocol: CompletionProtocol, ledger: CompletionLedger
     edges = {(row.source_id, row.replicate, row.edge) for row in ledger.edges}
     require_size("ledger: different cells", cells, planned=len(domains) * units * len(protocol.conditions))
     require_size("ledger: different edges", edges, planned=len(domains) * units * len(protocol.edges))
-    _require_accounts(planned, ledger.cells)
+    kinds = {domain.name: domain for domain in planned}
+    for row in (row for row in ledger.cells if row.domain in kinds):  # a strange domain shows in its group's size
+        require_accounts(kinds[row.domain], row)
     return CompletionStatistics(
         schema=1,
         protocol=ledger.protocol,
@@ -74,19 +74,6 @@ def completion_statistics(protocol: CompletionProtocol, ledger: CompletionLedger
         groups=tuple(_groups(protocol, ledger, domains, units)),
         edges=tuple(_edge_groups(protocol, ledger, domains, units)),
     )
-
-
-def _require_accounts(domains: Iterable[Domain], rows: Rows) -> None:
-    """Each cell has its domain's accounts and no others: one that is lacking would shrink a denominator."""
-    kinds = {domain.name: ("answer" in domain.gold, is_executed(domain)) for domain in domains}
-    for row in (row for row in rows if row.domain in kinds):  # a strange domain shows in the size of its group
-        number, program = kinds[row.domain]
-        pairs = (("terminal", number or program), ("numeric", number), ("code", program))
-        for name, owed in pairs:
-            if owed == isinstance(getattr(row, name), NotObserved):
-                words = ("an account", "none") if owed else ("no account", "one")
-                where = f"ledger: cell {row.source_id}, {row.condition}: {name}"
-                raise JournalError(where, expected=f"{words[0]} of its domain", found=words[1], todo=TODO)
 
 
 def _groups(

@@ -33,6 +33,7 @@ def contrast_summaries(groups: Groups) -> Iterator[ContrastSummary]:
                     domain=domain.name,
                     contrast=contrast.id,
                     measure=measure,
+                    sources=tuple(source.source_id for source in sources),
                     dots=tuple(map(float, dots)),
                     median=float(median(dots)),
                     minimum=float(min(dots)),

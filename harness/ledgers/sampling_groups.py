@@ -11,10 +11,10 @@ from itertools import combinations, product
 
 from harness.compare import TODO
 from harness.errors import JournalError
+from harness.ledgers.accounts import require_accounts
 from harness.ledgers.plan import planned_domains
-from harness.protocols.grids import grid_of, is_executed
+from harness.protocols.grids import grid_of
 from harness.records.completion import AccountedRow, CodeAccount, CompletionEdgeRow, NotExecuted
-from harness.records.ledger import NotObserved
 from harness.records.protocol import Domain, SamplingProtocol
 from harness.records.sampling_ledger import SampledLedger, SeedPairRow
 
@@ -70,7 +70,8 @@ def grouped(protocol: SamplingProtocol, ledger: SampledLedger) -> Groups:
     _require_whole(protocol, ledger, domains)
     sources = _sources(ledger, domains)
     for row in ledger.cells:
-        _require_accounts(next(domain for domain in domains if domain.name == row.domain), row)
+        require_accounts(next(domain for domain in domains if domain.name == row.domain), row)
+        _require_verdict(row)
     cells = {(row.source_id, row.condition, row.replicate): row for row in ledger.cells}
     pairs = {(row.source_id, row.condition, row.left, row.right): row for row in ledger.pairs}
     keys = [(source.source_id, condition.id) for source in sources for condition in protocol.conditions]
@@ -148,14 +149,9 @@ def _sources(ledger: SampledLedger, domains: Iterable[Domain]) -> tuple[Source, 
     )
 
 
-def _require_accounts(domain: Domain, row: AccountedRow) -> None:
-    """The domain's accounts and no others; of a program also what came of it: a tier's silence isn't a failed test."""
-    number, program = "answer" in domain.gold, is_executed(domain)
-    where = f"ledger: cell {row.source_id}, {row.replicate}, {row.condition}"
-    for name, owed in (("terminal", number or program), ("numeric", number), ("code", program)):
-        if owed == isinstance(getattr(row, name), NotObserved):
-            words = ("an account", "none") if owed else ("no account", "one")
-            raise JournalError(f"{where}: {name}", expected=f"{words[0]} of its domain", found=words[1], todo=TODO)
+def _require_verdict(row: AccountedRow) -> None:
+    """Of a program also what came of it: a tier's silence isn't a failed test."""
     verdict = row.code.verdict if isinstance(row.code, CodeAccount) else None
     if isinstance(verdict, NotExecuted) and verdict.reason == "tier":
-        raise JournalError(f"{where}: code", expected="a verdict", found="a program that wasn't executed", todo=TODO)
+        where = f"ledger: cell {row.source_id}, {row.replicate}, {row.condition}: code"
+        raise JournalError(where, expected="a verdict", found="a program that wasn't executed", todo=TODO)

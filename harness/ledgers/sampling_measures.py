@@ -85,6 +85,7 @@ def domain_conditions(groups: Groups) -> Iterator[DomainCondition]:
                 measures=tuple(
                     measure_summary(
                         measure,
+                        [source.source_id for source in sources],
                         [[value_of(measure, row) for row in groups.seeds(source, condition)] for source in sources],
                     )
                     for measure in measures_of(domain)
@@ -92,13 +93,14 @@ def domain_conditions(groups: Groups) -> Iterator[DomainCondition]:
             )
 
 
-def measure_summary(measure: Measure, values: Sequence[Sequence[int]]) -> MeasureSummary:
+def measure_summary(measure: Measure, sources: Sequence[str], values: Sequence[Sequence[int]]) -> MeasureSummary:
     """One measure over sources (outer) and seeds (inner). Each output counts once in micro, each source in macro."""
     means = [exact_mean(seeds) for seeds in values]
     return MeasureSummary(
         measure=measure,
         micro_sum=sum(sum(seeds) for seeds in values),
         micro_n=sum(len(seeds) for seeds in values),
+        sources=tuple(sources),
         source_means=tuple(map(float, means)),
         macro=float(exact_mean(means)),
         minimum=float(min(means)),

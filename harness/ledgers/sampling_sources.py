@@ -15,7 +15,7 @@ from harness.ledgers.counts import count
 from harness.ledgers.sampling_groups import Groups, Source
 from harness.ledgers.sampling_measures import executed, value_of
 from harness.protocols.grids import is_executed
-from harness.records.completion import AccountedRow, CodeAccount, ProgramTaken
+from harness.records.completion import AccountedRow, CodeAccount, NumericWithoutGold, ProgramTaken
 from harness.records.evaluation import NumericFound
 from harness.records.ledger import Count, NotObserved
 from harness.records.sampling_ledger import (
@@ -48,6 +48,7 @@ def _source_condition(groups: Groups, source: Source, condition: str) -> SourceC
         condition=condition,
         natural_eos=count(row.stop == "natural_eos" for row in rows),
         truncated=count(row.stop == "budget_truncated" for row in rows),
+        other_stop=count(row.stop == "other_stop" for row in rows),
         length=LengthSummary(sum=sum(lengths), n=len(lengths), minimum=min(lengths), maximum=max(lengths)),
         unique_trajectories=Count(count=len({row.generated_sha256 for row in rows}), of=len(rows)),
         similarities=tuple(
@@ -64,6 +65,7 @@ def math_seeds(rows: Rows) -> MathSeeds:
     answers = tuple(extracted_answer(row) for row in rows)
     return MathSeeds(
         answers=answers,
+        gold_absent=count(isinstance(row.numeric, NumericWithoutGold) for row in rows),
         fixed_budget_exact=count(bool(value_of("fixed_budget_success", row)) for row in rows),
         strict_complete_exact=count(bool(value_of("strict_complete_success", row)) for row in rows),
         majority=absolute_majority(answers),

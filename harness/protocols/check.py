@@ -84,6 +84,8 @@ def _listed_names(protocol: Protocol) -> dict[str, list[str]]:
         "domains": [domain.name for domain in protocol.domains],
         "placements": [placement.id for placement in protocol.placements],
         "gates": [gate.id for gate in protocol.gates],
+        "contrasts": [one.id for one in getattr(protocol, "contrasts", ())],
+        "carried_over": [one.id for one in getattr(protocol, "carried_over", ())],
         "conclusions": [conclusion.id for conclusion in (*protocol.permitted, *protocol.prohibited)],
     }
 
@@ -183,9 +185,11 @@ def _check_sampling(protocol: SamplingProtocol, where: str) -> None:
     for contrast in protocol.contrasts:
         for name in (*contrast.plus, *contrast.minus):
             _known(f"{where}: contrasts.{contrast.id}", name, conditions)
-        both = set(contrast.plus) & set(contrast.minus)
-        require(not both, f"{where}: contrasts.{contrast.id}", expected="two sides", found=sorted(both))
-        require(contrast.divisor > 0, f"{where}: contrasts.{contrast.id}", expected="a divisor above 0", found=0)
+        sides = [*contrast.plus, *contrast.minus]
+        whole = contrast.plus and contrast.minus and len(set(sides)) == len(sides)
+        require(bool(whole), f"{where}: contrasts.{contrast.id}", expected="two sides, each name once", found=sides)
+        divisor = contrast.divisor
+        require(divisor > 0, f"{where}: contrasts.{contrast.id}", expected="a divisor above 0", found=divisor)
     for carried in protocol.carried_over:
         _known(f"{where}: carried_over.{carried.id}", carried.contrast, {one.id for one in protocol.contrasts})
 

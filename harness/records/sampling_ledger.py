@@ -82,6 +82,7 @@ class MathSeeds(Record, tag_field="state", tag="counted"):
     """Mathematics over the seeds of one source and condition. `answers`: in the order of the seeds, null for none."""
 
     answers: tuple[str | None, ...]
+    gold_absent: Count
     fixed_budget_exact: Count
     strict_complete_exact: Count
     majority: Majority | NoMajority
@@ -110,6 +111,7 @@ class SourceCondition(Record):
     condition: str
     natural_eos: Count
     truncated: Count
+    other_stop: Count
     length: LengthSummary
     unique_trajectories: Count
     similarities: tuple[PairSimilarity, ...]
@@ -118,7 +120,7 @@ class SourceCondition(Record):
 
 
 class MeasureSummary(Record):
-    """One measure in a domain under one condition (R07 9.2): pooled outputs, and sources of equal weight, kept apart.
+    """One measure in a domain under one condition (R07 9.2): summed over outputs, and sources of equal weight, apart.
 
     `micro_sum` over `micro_n` outputs (a count for a rate, tokens for a length). `source_means` in the order of the
     sources; `macro` is their mean; `minimum` and `maximum` their range. `seed_ranges`: within each source, largest
@@ -128,6 +130,7 @@ class MeasureSummary(Record):
     measure: Measure
     micro_sum: int
     micro_n: int
+    sources: tuple[str, ...]
     source_means: tuple[float, ...]
     macro: float
     minimum: float
@@ -163,6 +166,7 @@ class ContrastSummary(Record):
     domain: str
     contrast: str
     measure: Measure
+    sources: tuple[str, ...]
     dots: tuple[float, ...]
     median: float
     minimum: float

@@ -15,7 +15,7 @@ from harness.journal.folder import difference
 from harness.protocols.grids import RowKey, digest_variant
 from harness.records.depth import Gate, HiddenStage, TraceCell
 from harness.snapshots.content import origins_of, snapshot_bytes, tensor_snapshot
-from harness.snapshots.store import tensors_name
+from harness.snapshots.store import frozen_environment, tensors_name
 
 # In a unit's evidence, what says where in which run it belongs: the replay's grid is its own.
 PLACE = ("grid",)
@@ -95,5 +95,9 @@ def frozen_tensors(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     stored = read_bytes(frozen.tensors(row.unit), what="frozen tensor digests")
     if stored == made:
         return tuple(found)
-    elsewhere = difference(msgspec.json.encode(run.environment), read_bytes(frozen.environment, what="environment"))
-    return (*found, first_difference(row, stored, made), differs(f"{cell_name(row)} environment", *elsewhere))
+    found.append(first_difference(row, stored, made))
+    there = frozen_environment(run.loaded.protocol.id)
+    if there is not None and there != run.environment:
+        words = difference(msgspec.json.encode(run.environment), msgspec.json.encode(there))
+        found.append(differs(f"{cell_name(row)} environment", *words))
+    return tuple(found)

@@ -3,6 +3,7 @@
 A gate is written once; which rows it judges, in which tier and out of how many, every protocol says.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 import pytest
@@ -14,7 +15,6 @@ from harness.plugin.session import gate_session
 from harness.protocols.grids import RowKey, gate_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.protocol import Gate, Tier
-from harness.run.comparable import not_comparable
 from harness.snapshots.acceptance import FROZEN
 from harness.snapshots.store import is_frozen
 
@@ -70,17 +70,22 @@ def rows_of(config: pytest.Config, gate_id: str, check: Check) -> list[GateRow]:
         for gate in loaded.protocol.gates
         if gate.id == gate_id
         for tier in tiers
-        for row in tier_rows(loaded, gate, tier, session.domains(loaded))
+        for row in tier_rows(loaded, gate, tier, session.domains(loaded), left_out=session.left_out(loaded))
     ]
 
 
-def tier_rows(loaded: LoadedProtocol, gate: Gate, tier: Tier, domains: tuple[str, ...]) -> tuple[RowKey, ...]:
-    """A gate's rows in a tier; none where it doesn't apply, or where there is nothing frozen to compare with."""
+def tier_rows(
+    loaded: LoadedProtocol, gate: Gate, tier: Tier, domains: tuple[str, ...], *, left_out: Container[str] = ()
+) -> tuple[RowKey, ...]:
+    """A gate's rows in a tier; none where it doesn't apply, or where there is nothing frozen to compare with.
+
+    `left_out`: reaches whose frozen results can't be this session's; its head and its audit record say so.
+    """
     at = gate.tiers.get(tier)
     if at is None or (gate.reach in FROZEN and not is_frozen(loaded.protocol.id)):
         return ()
-    if gate.reach == "tensors" and not_comparable(loaded) is not None:
-        return ()  # the session's header and its audit record say so
+    if gate.reach in left_out:
+        return ()
     return gate_rows(loaded.protocol, loaded.profile, gate, loaded.units(at.grid, domains))
 
 

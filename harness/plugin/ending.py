@@ -19,7 +19,6 @@ from harness.plugin.session import GateSession, evidence_of_run
 from harness.protocols.grids import RowKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit, GateAccount, SmokeReference
-from harness.run.comparable import not_comparable
 from harness.run.working_tree import working_tree
 from harness.snapshots.store import is_frozen, links, run_files
 
@@ -75,9 +74,9 @@ def gate_accounts(gates: GateSession, loaded: LoadedProtocol) -> tuple[GateAccou
             key = (str(properties.get("gate")), str(properties.get("cell")))
             holds = properties.get("differences") == "0" and gates.books.outcomes[name] == "passed"
             reported[key] = reported.get(key, True) and holds
-    accounts = []
+    accounts, left_out = [], gates.left_out(loaded)
     for gate in loaded.protocol.gates:
-        names = [row.name or "whole" for row in tier_rows(loaded, gate, tier, gates.domains(loaded))]
+        names = [row.name or "whole" for row in tier_rows(loaded, gate, tier, gates.domains(loaded), left_out=left_out)]
         passed = [name for name in names if reported.get((gate.id, name), False)]
         if names:
             failed = tuple(name for name in names if name not in set(passed))
@@ -106,7 +105,7 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
         port=request.port,
         deviations=evidence.spec.deviations if folder.file("spec.json").exists() else request.deviations,
         frozen=is_frozen(loaded.protocol.id, gates.tree),
-        not_compared=_not_compared(gates, loaded),
+        not_compared=gates.not_compared(loaded),
         unfrozen_sources=tuple(source.source_id for source in loaded.unfrozen),
         run_sha256=evidence.run_sha256 if complete else "none: the run is incomplete",
         environment_sha256=evidence.run.environment_sha256 if complete else "none: the run is incomplete",
@@ -124,13 +123,6 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
     write_atomic(folder.file("audit.json"), data)
     write_atomic(folder.file("audit.json.sha256"), f"{sha256_hex(data)}  audit.json\n".encode())
     return audit
-
-
-def _not_compared(gates: GateSession, loaded: LoadedProtocol) -> tuple[str, ...]:
-    """Gates of the tier over tensor digests that belong to another environment than this one."""
-    registered = [gate.id for gate in loaded.protocol.gates if gate.reach == "tensors" and gates.tier in gate.tiers]
-    reason = not_comparable(loaded, gates.tree) if registered and is_frozen(loaded.protocol.id, gates.tree) else None
-    return tuple(f"{name}: {reason}" for name in registered) if reason is not None else ()
 
 
 def _smoke(folder: RunFolder) -> SmokeReference | None:
@@ -201,4 +193,6 @@ def _line(gates: GateSession, audit: Audit) -> str:
     counts = ", ".join(f"{one.id} {one.passed}/{one.registered}" for one in audit.gates)
     state = "passed" if audit.passed else "NOT passed"
     frozen = "" if audit.frozen else " (unfrozen: no snapshot gate)"
+    names = ", ".join(one.partition(":")[0] for one in audit.not_compared)
+    frozen += f" (not compared: {names})" if names else ""
     return f"{audit.protocol} {audit.tier} {state}{frozen}: {counts}. Record: {gates.folder(audit.protocol).path}"

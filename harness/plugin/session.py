@@ -22,6 +22,7 @@ from harness.protocols.grids import executed_grid
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.protocol import JudgedProtocol, Tier
 from harness.run.comparable import not_comparable
+from harness.snapshots.acceptance import FROZEN
 from harness.snapshots.store import is_frozen
 
 if TYPE_CHECKING:
@@ -138,13 +139,25 @@ class GateSession:
             port = ", PORT" if self.config.option.port else ""
             lines.append(f"protocol {loaded.protocol.id} {loaded.digest[:16]} tier {self.tier}{port}; results {state}")
             lines += [self._run_line(loaded)] if self.tier is not None and not self.only_collects else []
-            reason = not_comparable(loaded, self.tree) if self._compares_tensors(loaded) else None
-            lines += [f"{loaded.protocol.id}: not compared: {reason}"] if reason is not None else []
+            lines += [f"{loaded.protocol.id}: not compared: {one}" for one in self.not_compared(loaded)]
             lines += [NOT_RUN.format(loaded.protocol.id)] if self._leaves_programs(loaded) else []
         return lines
 
-    def _compares_tensors(self, loaded: LoadedProtocol) -> bool:
-        return any(gate.reach == "tensors" and self.tier in gate.tiers for gate in loaded.protocol.gates)
+    def left_out(self, loaded: LoadedProtocol) -> dict[str, str]:
+        """Reaches whose frozen results can't be this session's, with the reason: other weights, another environment."""
+        if not is_frozen(loaded.protocol.id, self.tree):
+            return {}
+        opened = self.tier is not None and not self.only_collects
+        if opened and self.config.option.port and self.stages(loaded.protocol.id).other_weights:
+            return dict.fromkeys(FROZEN, "a port on other weights has no results in common with the frozen run")
+        reason = not_comparable(loaded, self.tree)
+        return {} if reason is None else {"tensors": reason}
+
+    def not_compared(self, loaded: LoadedProtocol) -> tuple[str, ...]:
+        """The tier's gates over frozen results that are left out, each with the reason."""
+        left_out = self.left_out(loaded)
+        gates = (gate for gate in loaded.protocol.gates if gate.reach in left_out and self.tier in gate.tiers)
+        return tuple(f"{gate.id}: {left_out[gate.reach]}" for gate in gates)
 
     def _leaves_programs(self, loaded: LoadedProtocol) -> bool:
         """Whether this tier leaves the programs of a protocol that registers a sandbox unexecuted."""

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from filelock import FileLock
 
-from harness.checks.frozen import SmokeEvidence, SnapshotEvidence
+from harness.checks.frozen import RegistrationEvidence, SmokeEvidence, SnapshotEvidence
 from harness.errors import HarnessError, JournalError, SessionError, StorageError
 from harness.evidence import PairEvidence, RunEvidence, VariantEvidence
 from harness.gold import recorded_tasks, registered_tasks
@@ -96,6 +96,13 @@ class Stages:
         self._made["registration"] = registration_evidence(self._loaded, request)
         if is_frozen(self._loaded.protocol.id, self._session.tree):
             read_frozen(self._loaded.protocol.id, self._session.tree)
+
+    @property
+    def other_weights(self) -> bool:
+        """Whether this session's checkpoint isn't the registered one, by its digests."""
+        opened = self._made.get("registration")
+        deviations = opened.deviations if isinstance(opened, RegistrationEvidence) else ()
+        return any(one.field.startswith("checkpoint.") for one in deviations)
 
     def claim(self) -> None:
         """Take the run folder for this session; what an earlier session judged is held against its files first."""

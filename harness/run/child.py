@@ -98,7 +98,7 @@ def _start(folder: RunFolder, index: int) -> "subprocess.Popen[bytes]":
 
 def another_hash_seed(own: str) -> str:
     """A fixed seed for Python's hashes that isn't this process's, so that no order of a set is the same in both."""
-    return "2" if own == "1" else "1"
+    return "2" if own.strip().lstrip("+0") == "1" else "1"  # Python reads " +01" as 1 too
 
 
 def _wait(children: "list[subprocess.Popen[bytes]]") -> list[int]:

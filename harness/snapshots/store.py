@@ -59,11 +59,6 @@ class Frozen:
         """The digests of a trace's tensors, which belong to `environment`."""
         return self.folder / f"{tensors_name(key)}.json"
 
-    @property
-    def environment(self) -> Path:
-        """The environment that tensor digests belong to."""
-        return self.folder / f"{ENVIRONMENT}.json"
-
 
 def verdicts_name(key: UnitKey) -> str:
     """What the verdicts of a unit are called beside its cells."""

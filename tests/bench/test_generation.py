@@ -38,7 +38,7 @@ def smoke():
 
 def bare(engine, batch, pad):
     """Transformers' own call on the same padded rows, under the same config."""
-    ids, mask = (torch.tensor(rows) for rows in padded(batch, pad))
+    ids, mask = (torch.tensor(rows) for rows in padded(batch.prompts, pad))
     with torch.inference_mode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = engine.model.model
@@ -57,7 +57,7 @@ def test_the_harness_against_a_bare_call(smoke, capsys, record_property):
     """Interleaved A B A B after one warm-up of each; medians, and the ratio of the medians."""
     loaded, engine, tokenizer, key, batch = smoke
     pad, budget = loaded.profile.special_ids.pad, loaded.protocol.grids["smoke"].max_new_tokens
-    progress = Progress(quiet, "bench", ROUNDS, len(batch.cells), budget)
+    progress = Progress(quiet, "bench", ROUNDS, len(batch.prompts.cells), budget)
 
     def harness():
         return engine.make_unit(key, batch, tokenizer, progress)
@@ -79,5 +79,5 @@ def test_the_harness_against_a_bare_call(smoke, capsys, record_property):
     with capsys.disabled():
         print(
             f"\nharness {one:.3f} s, generate {other:.3f} s, ratio {one / other:.3f} (target {TARGET}, not asserted); "
-            f"{evidence.checks.steps} steps of {len(batch.cells)} rows, median of {ROUNDS}"
+            f"{evidence.checks.steps} steps of {len(batch.prompts.cells)} rows, median of {ROUNDS}"
         )

@@ -45,7 +45,7 @@ def nano_batch(loaded):
     """The smoke grid's first source: eight real prompts padded on the left; the target is each prompt's last tokens."""
     request = make_request(loaded, "smoke", "bench", Options(None, (), None, None, port=False))
     _, batches = prepare(loaded, request)
-    batch = batches[loaded.units(request.grid, request.domains)[0].source_id]
+    batch = batches[loaded.units(request.grid, request.domains)[0].source_id].prompts
     return padded(batch, loaded.profile.special_ids.pad)
 
 

@@ -22,13 +22,15 @@ PAGES = sorted(
     + [ROOT / folder / "README.md" for folder in ("fixtures", "gates", "snapshots", "reports", "tests")]
     + list((ROOT / "docs").rglob("*.md"))
 )
+DEPTH = ("depth", "depth_ledger")
 TABLES = {
-    "records.md": ("run", "audit", "ledger", "evaluation", "completion", "sandbox", "attempts"),
+    "records.md": ("run", "audit", "ledger", "evaluation", "completion", *DEPTH, "sandbox", "attempts"),
     "tapes.md": ("tapes",),
     "protocol-files.md": ("base", "protocol", "profile", "manifest"),
     "sampling.md": ("sampling",),
 }
-GATE_TABLES = (("nano-behavior", "deepseek-behavior"), ("nano-completion", "deepseek-completion"))
+GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in ("behavior", "completion", "depth"))
+EXAMPLES = ("encodings.md", "depth.md")
 BASES = ("Record", "RecordMeta")
 COMMANDS = ("pytest ", "python -m pytest ", "python -m harness ", "make ")
 MARKERS = (*TIERS, "bench", "inputs")
@@ -91,11 +93,12 @@ def test_no_documented_record_is_stale(page: str) -> None:
     assert {name for name, rows in page_tables(page).items() if rows} <= known
 
 
-def test_worked_examples_recompute() -> None:
-    """Every example of the encodings page gives what the page says."""
-    text = (ROOT / "docs" / "encodings.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_worked_examples_recompute(page: str) -> None:
+    """Every example of the page gives what the page says."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     blocks = re.findall(r"```pycon\n(.*?)```", text, re.DOTALL)
-    examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "encodings.md", None, 0)
+    examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page, None, 0)
     said: list[str] = []
     result = doctest.DocTestRunner(verbose=False).run(examples, out=said.append)
     assert (result.failed, said) == (0, [])

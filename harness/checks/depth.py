@@ -154,6 +154,11 @@ def _stage_pairs(edge: StageEdge, tokens: int, sides: tuple[TensorFacts | None, 
     yield "no difference where every row is exact", True, edge.difference_squared == 0.0 or not whole
     yield "cosine within its bounds", True, -1.0 <= edge.cosine <= 1.0
     yield "cosine", edge.cosine_sum / edge.rows if edge.rows else "no rows", edge.cosine
+    yield (
+        "a left side that isn't zero where anything differs",
+        True,
+        edge.left_squared > 0.0 or not edge.difference_squared,
+    )
     yield "relative L2", relative, edge.relative_l2
 
 

@@ -23,4 +23,4 @@ def accept(run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder o
     with errors_to_stderr():
         index = accept_run(run)
     where = frozen_folder(index.protocol)
-    typer.echo(f"{index.protocol}: {len(index.units)} units frozen from run {index.run_sha256} in {where}")
+    typer.echo(f"{index.protocol}: {len(index.units)} files frozen from run {index.run_sha256} in {where}")

@@ -37,8 +37,7 @@ def depth_statistics(protocol: DepthProtocol, ledger: DepthLedger) -> DepthStati
     require_protocol(protocol, ledger.protocol, where="ledger")
     domains = planned_domains(protocol, ledger.domains)
     units = units_per_domain(protocol, ledger.grid)
-    cells = {(row.source_id, row.replicate, row.condition) for row in ledger.cells}
-    require_size("ledger: different cells", cells, planned=len(domains) * units * len(protocol.conditions))
+    _require_groups(protocol, ledger, units=units)
     return DepthStatistics(
         schema=1,
         protocol=ledger.protocol,
@@ -60,6 +59,21 @@ def depth_statistics(protocol: DepthProtocol, ledger: DepthLedger) -> DepthStati
         by_edge=tuple(_by_edge(protocol, ledger, units=units * len(domains))),
         by_edge_and_domain=tuple(_by_edge_and_domain(protocol, ledger, units=units)),
     )
+
+
+def _require_groups(protocol: DepthProtocol, ledger: DepthLedger, *, units: int) -> None:
+    """Every cell and edge of the grid once and no row besides; the edges' own groups are sized where they're made."""
+    planned = len(ledger.domains) * units
+    cells = {(row.source_id, row.replicate, row.condition) for row in ledger.cells}
+    edges = {(row.source_id, row.replicate, row.edge) for row in ledger.edges}
+    require_size("ledger: different cells", cells, planned=planned * len(protocol.conditions))
+    require_size("ledger: different edges", edges, planned=planned * len(protocol.edges))
+    require_size("ledger: all cells", ledger.cells, planned=planned * len(protocol.conditions))
+    require_size("ledger: all edges", ledger.edges, planned=planned * len(protocol.edges))
+    for condition in protocol.conditions:
+        for name in ledger.domains:
+            rows = [row for row in ledger.cells if (row.domain, row.condition) == (name, condition.id)]
+            require_size(f"ledger: cells {condition.id} of {name}", rows, planned=units)
 
 
 def _scale(protocol: DepthProtocol, ledger: DepthLedger) -> ScaleIdentity:
@@ -134,10 +148,15 @@ def edge_summary(rows: Sequence[DepthEdgeRow]) -> DepthEdgeSummary:
 
 
 def stage_summary(edges: Sequence[StageEdge]) -> StageSummary:
-    """One stage over several sources, by their rows and not by their means."""
+    """One stage over several sources, by their rows and not by their means; JournalError where it has no value."""
     rows = sum(one.rows for one in edges)
     length = math.fsum(one.left_squared for one in edges)
     difference = math.fsum(one.difference_squared for one in edges)
+    where = f"ledger: {edges[0].stage}"
+    if rows == 0:
+        raise JournalError(where, expected="target rows", found="0", todo=TODO)
+    if difference and not length:
+        raise JournalError(where, expected="a left side that isn't zero throughout", found="zeros", todo=TODO)
     return StageSummary(
         stage=edges[0].stage,
         exact_rows=Count(count=sum(one.exact_rows for one in edges), of=rows),

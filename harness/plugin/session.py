@@ -59,7 +59,7 @@ class GateSession:
     books: Books = field(default_factory=Books)
     records: dict[str, str] = field(default_factory=dict)
     _stages: dict[str, "Stages"] = field(default_factory=dict)
-    _tallies: dict[tuple[str, str], Differences] = field(default_factory=dict)
+    _tallies: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def is_worker(self) -> bool:
@@ -125,11 +125,12 @@ class GateSession:
     def _fraction(self, row: "GateRow", evidence: Any) -> str:
         from harness.plugin.collect import rows_of  # noqa: PLC0415 - collect imports this module
 
-        rows = [one for one in rows_of(self.config, row.gate.id, row.check) if one.protocol == row.protocol]
         key = (row.protocol, row.gate.id)
         if key not in self._tallies:
-            self._tallies[key] = tuple(one.row.name for one in rows if not guarded(one.check, evidence, one.row))
-        return f"{len(self._tallies[key])}/{len(rows)}"
+            rows = [one for one in rows_of(self.config, row.gate.id, row.check) if one.protocol == row.protocol]
+            passed = sum(1 for one in rows if not guarded(one.check, evidence, one.row))
+            self._tallies[key] = f"{passed}/{len(rows)}"
+        return self._tallies[key]
 
     def header(self) -> list[str]:
         """Protocols, digests and what is unfrozen."""

@@ -3,6 +3,7 @@
 Everything that has a denominator gets it here. Joining is by identity, never by position.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.protocols.stages import expected_gates, expected_stages
@@ -105,23 +106,23 @@ def gate_rows(protocol: AnyProtocol, profile: Profile, gate: Gate, units: tuple[
     executed_domains = {domain.name for domain in protocol.domains if is_executed(domain)}
     executed = tuple(unit for unit in units if unit.domain in executed_domains)
     identities = (*REGISTRATION_FILES, *(file.name for file in profile.files))
-    rows: dict[Rows, tuple[RowKey, ...]] = {
-        "whole": (RowKey(None, "whole"),),
-        "identities": tuple(RowKey(None, name) for name in identities),
-        "cells": _cells(protocol, units),
-        "executed_cells": _cells(protocol, executed),
-        "units": tuple(RowKey(unit, "") for unit in units),
-        "executed_units": tuple(RowKey(unit, "") for unit in executed),
-        "edges": tuple(RowKey(unit, edge.id) for unit in units for edge in protocol.edges),
-        "variant_cells": tuple(
+    rows: dict[Rows, Callable[[], tuple[RowKey, ...]]] = {
+        "whole": lambda: (RowKey(None, "whole"),),
+        "identities": lambda: tuple(RowKey(None, name) for name in identities),
+        "cells": lambda: _cells(protocol, units),
+        "executed_cells": lambda: _cells(protocol, executed),
+        "units": lambda: tuple(RowKey(unit, "") for unit in units),
+        "executed_units": lambda: tuple(RowKey(unit, "") for unit in executed),
+        "edges": lambda: tuple(RowKey(unit, edge.id) for unit in units for edge in protocol.edges),
+        "variant_cells": lambda: tuple(
             RowKey(cell.unit, cell.item, variant.id)
             for variant in _variants(protocol)
             for cell in _cells(protocol, units)
         ),
-        "stage_digests": _digests(protocol, units, expected_stages(profile.shape)),
-        "gate_digests": _digests(protocol, units, expected_gates(profile.shape)),
+        "stage_digests": lambda: _digests(protocol, units, expected_stages(profile.shape)),
+        "gate_digests": lambda: _digests(protocol, units, expected_gates(profile.shape)),
     }
-    return rows[gate.rows]
+    return rows[gate.rows]()  # only the kind that is asked for: the digests of a formal grid are thousands
 
 
 def _digests(protocol: AnyProtocol, units: tuple[UnitKey, ...], names: tuple[str, ...]) -> tuple[RowKey, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pregate_support.fake_engine import engine_arguments
-from pregate_support.mini import COMPLETION
+from pregate_support.mini import COMPLETION, DEPTH
 
 from .damage import Case
 
@@ -41,3 +41,16 @@ def judge_completion(completion_case: Case, run_mini: Callable[..., Any]) -> Cal
         return run_mini(completion_case.tree, "-m", "formal", *named, *arguments, protocol=COMPLETION, env=env)
 
     return judge
+
+
+@pytest.fixture
+def depth_case(fresh_depth: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """A depth run in a private tree, which is the tree in use."""
+    monkeypatch.setenv("HARNESS_ROOT", str(fresh_depth.parents[2]))
+    return Case(fresh_depth, DEPTH)
+
+
+@pytest.fixture
+def judge_depth(depth_case: Case, run_mini: Callable[..., Any]) -> Callable[[], Any]:
+    """`judge_depth()`: a formal session over the depth run as it lies there."""
+    return lambda: run_mini(depth_case.tree, "-m", "formal", "--run", str(depth_case.run), protocol=DEPTH)

@@ -7,6 +7,7 @@ what the run claims and not because of a stale digest.
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,17 @@ from harness.canon import canonical_bytes, digest, ids_sha256, sha256_hex, text_
 from harness.checks.attempts import placement_attempts
 from harness.checks.comparison import observations, paired_comparison
 from harness.checks.completion import baseline_prefix, baseline_prompts, completion_state
+from harness.checks.depth import (
+    edge_trace,
+    embedding_identity,
+    forward_contract,
+    generation_join,
+    hooks_change_nothing,
+    scale_identity,
+    stages_and_gates,
+    target_tokens,
+)
+from harness.checks.depth_apart import frozen_tensors, replay_hidden, replay_routes, replay_sources, replay_weights
 from harness.checks.frozen import (
     SmokeEvidence,
     SnapshotEvidence,
@@ -37,7 +49,7 @@ from harness.places import Places
 from harness.protocols.grids import RowKey, gate_rows
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import SmokeReference
-from harness.records.protocol import CompletionProtocol, PairRule
+from harness.records.protocol import ApartRule, BaselinedProtocol, BehaviorProtocol, Gate, GenerationProtocol, PairRule
 from harness.snapshots.baseline import frozen_baseline
 from harness.snapshots.store import read_frozen
 
@@ -70,6 +82,24 @@ COMPLETION_CHECKS: dict[str, Check] = {
     "sandbox_verdicts": sandbox_verdicts,
     "frozen_verdicts": frozen_verdicts,
 }
+DEPTH_CHECKS: dict[str, Check] = {
+    **{gate: CHECKS[gate] for gate in ("registration", "smoke_passed", "normal_return", "prompt_hashes")},
+    **{gate: CHECKS[gate] for gate in ("single_id_contract", "batch_alignment", "rng_untouched", "placement_recorded")},
+    **{gate: CHECKS[gate] for gate in ("assembled_run", "frozen_snapshots")},
+    "generation_join": generation_join,
+    "target_tokens": target_tokens,
+    "forward_contract": forward_contract,
+    "hooks_change_nothing": hooks_change_nothing,
+    "stages_and_gates": stages_and_gates,
+    "embedding_identity": embedding_identity,
+    "edge_trace": edge_trace,
+    "scale_identity": scale_identity,
+    "replay_sources": replay_sources,
+    "replay_hidden": replay_hidden,
+    "replay_routes": replay_routes,
+    "replay_weights": replay_weights,
+    "frozen_tensors": frozen_tensors,
+}
 DERIVED = ("run.json", "ledger.json", "statistics.json")
 OUTPUT = ("generated_ids", "generated_sha256", "text_escaped", "text_sha256", "eos", "truncated", "length")
 
@@ -89,9 +119,9 @@ class Case:
         """The tree that the run lies in."""
         return self.run.parents[2]
 
-    @property
+    @cached_property
     def loaded(self) -> LoadedProtocol:
-        """The tree's protocol."""
+        """The tree's protocol, which no fault alters."""
         return load_protocol(self.protocol, Places(self.tree))
 
     @property
@@ -131,12 +161,18 @@ class Case:
 
     def red(self, gate: str, *, closing: bool = False) -> dict[str, str]:
         """The gate's rows that don't hold, by name, with their messages. `closing`: as a session judges, see `main`."""
-        loaded = self.loaded
-        registered = next(one for one in loaded.protocol.gates if one.id == gate)
+        return self.red_in(gate, self.evidence(self.registered(gate).reach, closing=closing))
+
+    def registered(self, gate: str) -> Gate:
+        """The gate as the protocol registers it."""
+        return next(one for one in self.loaded.protocol.gates if one.id == gate)
+
+    def red_in(self, gate: str, evidence: Any) -> dict[str, str]:
+        """The same over evidence of the gate's reach that was read before."""
+        loaded, registered = self.loaded, self.registered(gate)
         units = loaded.units(registered.tiers["formal"].grid, loaded.domains)
         rows = gate_rows(loaded.protocol, loaded.profile, registered, units)
-        evidence = self.evidence(registered.reach, closing=closing)
-        found = {row: guarded((CHECKS | COMPLETION_CHECKS)[gate], evidence, row) for row in rows}
+        found = {row: guarded((CHECKS | COMPLETION_CHECKS | DEPTH_CHECKS)[gate], evidence, row) for row in rows}
         return {name_of(row): "; ".join(lines) for row, lines in found.items() if lines}
 
     def main(self, *, closing: bool = False) -> RunEvidence:
@@ -156,7 +192,7 @@ class Case:
 
     def _evidence_at(self, folder: RunFolder, **ended: HarnessError) -> RunEvidence:
         loaded = self.loaded
-        if not isinstance(loaded.protocol, CompletionProtocol):
+        if not isinstance(loaded.protocol, BaselinedProtocol):
             return RunEvidence(loaded, folder, **ended)
         return RunEvidence(
             loaded, folder, **ended, baseline_source=lambda keys: frozen_baseline(loaded, keys, Places(self.tree))
@@ -169,20 +205,20 @@ class Case:
             case "smoke_record":
                 reference = read_record(self.run / "smoke.json", SmokeReference, what="smoke reference")
                 return SmokeEvidence(main, reference, RunFolder(self.smoke))
-            case "placement":
+            case "placement" if isinstance(loaded.protocol, GenerationProtocol):
                 return self.pair("placement", loaded.protocol.placement_equivalence, main)
             case "replay":
                 return self.pair("replay", loaded.protocol.independent_replay, main)
-            case "determinism" if not isinstance(loaded.protocol, CompletionProtocol):
+            case "determinism" if isinstance(loaded.protocol, BehaviorProtocol):
                 rule, own = loaded.protocol.row_determinism, loaded.protocol.placement
                 same = PairRule(grid=rule.grid, left=own, right=own, fields=rule.fields)
                 pairs = {one.id: self.pair(one.id, same, main) for one in rule.variants}
                 return VariantEvidence(pairs, {one.id: one for one in rule.variants})
-            case "snapshots":
+            case "snapshots" | "tensors":
                 return SnapshotEvidence(main, read_frozen(loaded.protocol.id, Places(self.tree)))
         return main
 
-    def pair(self, part: str, rule: PairRule, main: RunEvidence) -> PairEvidence:
+    def pair(self, part: str, rule: ApartRule, main: RunEvidence) -> PairEvidence:
         """The run and one of its parts."""
         pids = tuple(read(self.run / part / "complete.json")["pids"])
         return PairEvidence(main, self._evidence_at(RunFolder(self.run / part)), rule, pids)
@@ -247,6 +283,8 @@ def _seal(journal: Any, environment: str, placement: str) -> None:
     unit["environment_sha256"], unit["placement_sha256"] = environment, placement
     for cell in unit["cells"]:
         cell["prompt_sha256"] = ids_sha256(cell["prompt_ids"])
+        if "generated_ids" not in cell:
+            continue
         cell["generated_sha256"] = ids_sha256(cell["generated_ids"])
         cell["text_sha256"] = text_sha256(unescaped(cell["text_escaped"]))
         cell["length"] = len(cell["generated_ids"])

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from .damage import Case, Damage, cell_of, edit, read
@@ -116,7 +117,7 @@ def failed_unit(source: str) -> Damage:
             "schema": 1,
             "protocol_digest": case.loaded.digest,
             "source_id": source or case.source(1),
-            "replicate": "greedy",
+            "replicate": journal["evidence"]["replicate"],
             "kind": "out_of_memory",
             "message": "generation: 20 GiB",
             "process": journal["observation"]["process"],
@@ -166,7 +167,7 @@ def spelled(text: str, named: dict[str, str]) -> str:
 
 def covers(row: str, name: str) -> bool:
     """Whether a fault's row stands for a row of that name."""
-    return row in ("all", name) or (row.endswith("*") and name.startswith(row[:-1]))
+    return row == "all" or fnmatchcase(name, row)
 
 
 def parts(name: str) -> list[str]:

@@ -1,12 +1,17 @@
-"""One real run folder of the mini protocol, read only, and tools to alter a journal's JSON leaf by leaf."""
+"""One real run folder of the mini protocol, read only, and tools to alter a journal's JSON leaf by leaf.
+
+A depth run's folder is made by hand (`tests/support/traces.py`).
+"""
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pregate_support.traces import land_traces
 
 from harness.canon import digest
 from harness.journal.folder import RunFolder, journals
@@ -47,6 +52,8 @@ def other(value: Any) -> Any:
             return not value
         case int():
             return value + 1
+        case float():
+            return value + 0.5
         case str() if value and value[-1] in "0123456789abcdef":
             return value[:-1] + ("0" if value[-1] != "0" else "1")
         case str():
@@ -86,3 +93,28 @@ def altered(formal_run, tmp_path) -> Altered:
     """The first journal of the run."""
     first = next(journals(RunFolder(formal_run)))
     return Altered(json.loads(first.read_bytes()), tmp_path / first.name)
+
+
+@pytest.fixture(scope="session")
+def alterable() -> type[Altered]:
+    """`alterable(content, path)`, for tests that can't import this file."""
+    return Altered
+
+
+@pytest.fixture(scope="session")
+def depth() -> LoadedProtocol:
+    """The nano depth protocol of this tree."""
+    return load_protocol("nano-depth")
+
+
+@pytest.fixture(scope="session")
+def landed(depth, tmp_path_factory) -> RunFolder:
+    """A depth run's smoke grid, made by hand, not yet closed. Read only."""
+    return land_traces(tmp_path_factory.mktemp("traces") / "run", depth)
+
+
+@pytest.fixture
+def traced(landed, tmp_path) -> RunFolder:
+    """A copy of it, to be damaged."""
+    shutil.copytree(landed.path, tmp_path / "traced")
+    return RunFolder(tmp_path / "traced")

@@ -1,10 +1,10 @@
 """Hand-made runs over the nano protocols: their builders are in `tests/support/books.py`."""
 
 import pytest
-from pregate_support.books import PROTOCOLS, Builder, CompletionBuilder, Said
+from pregate_support.books import PROTOCOLS, Builder, CompletionBuilder, DepthBuilder, Said
 
 from harness.protocols.load import read_protocol
-from harness.records.protocol import BehaviorProtocol, CompletionProtocol
+from harness.records.protocol import BehaviorProtocol, CompletionProtocol, DepthProtocol
 from harness.records.run import Run
 
 
@@ -61,3 +61,15 @@ def completion() -> CompletionProtocol:
 def books(completion) -> CompletionBuilder:
     """A builder for it, with one source a domain in the formal grid, where programs are executed."""
     return CompletionBuilder(completion).with_grid("formal", per_domain=1)
+
+
+@pytest.fixture(scope="session")
+def depth() -> DepthProtocol:
+    """The nano depth protocol as its file has it."""
+    return read_protocol(PROTOCOLS / "nano-depth" / "protocol.toml")
+
+
+@pytest.fixture(scope="session")
+def traces(depth) -> DepthBuilder:
+    """A builder for it, of a model with five stages and two gates, with two sources a domain in the smoke grid."""
+    return DepthBuilder(depth).with_grid("smoke", per_domain=2, replicates=("forward",))

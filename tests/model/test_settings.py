@@ -14,7 +14,7 @@ from harness.errors import ModelError
 from harness.model import environment as environment_module
 from harness.model import process as process_module
 from harness.model.environment import package_versions, read_environment, software_deviations
-from harness.model.here import PACKAGES, environment_here
+from harness.model.here import PACKAGES, Machine, environment_here, here
 from harness.model.identity import checkpoint_digests
 from harness.model.process import ALLOCATOR, CUBLAS, apply_settings, process_identity, set_before_torch
 from harness.model.rng import rng_states
@@ -216,3 +216,54 @@ def test_a_process_is_its_pid_and_start():
 def test_versions_have_their_build_label():
     """Torch's own version string, not the package's: +cpu and +cu128 are two builds."""
     assert environment_module.package_versions()["torch"] == str(torch.__version__)
+
+
+def test_this_machine_has_no_difference_to_its_own_environment(resident, effective):
+    """Torch's build label aside, which only a loaded torch knows."""
+    assert here().differences(read_environment(resident, effective, {})) == []
+    assert set(here().packages) == set(PACKAGES)
+
+
+MACHINE = Machine(packages={"torch": "2.13.0", "numpy": "2.4.6"}, python="3.11.7", cpu="one")
+PACKAGED = {"torch": "2.13.0+cpu", "numpy": "2.4.6"}
+DIFFERENCES = {
+    "none": ({}, []),
+    "another build of torch": ({"packages": PACKAGED | {"torch": "2.13.0+cu128"}}, []),
+    "no build label": ({"packages": PACKAGED | {"torch": "2.13.0"}}, []),
+    "torch": ({"packages": PACKAGED | {"torch": "2.12.0+cpu"}}, [("torch", "2.12.0", "2.13.0")]),
+    "a package that isn't recorded": ({"packages": {"torch": "2.13.0"}}, [("numpy", "none", "2.4.6")]),
+    "a package that isn't here": ({"packages": PACKAGED | {"more": "1"}}, [("more", "1", "none")]),
+    "no packages": ({"packages": {}}, [("numpy", "none", "2.4.6"), ("torch", "none", "2.13.0")]),
+    "python": ({"python": "3.11.8"}, [("python", "3.11.8", "3.11.7")]),
+    "cpu": ({"cpu": "another"}, [("cpu", "another", "one")]),
+    "all": (
+        {"packages": PACKAGED | {"numpy": "2.4.7"}, "python": "3.12.0", "cpu": "another"},
+        [("numpy", "2.4.7", "2.4.6"), ("python", "3.12.0", "3.11.7"), ("cpu", "another", "one")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_machine_names_everything_that_differs(resident, effective, name):
+    """(name, recorded, here) in one order: packages by name, interpreter, processor."""
+    changes, expected = DIFFERENCES[name]
+    recorded = msgspec.structs.replace(
+        read_environment(resident, effective, {}),
+        **({"packages": PACKAGED, "python": "3.11.7", "cpu": "one"} | changes),
+    )
+    assert MACHINE.differences(recorded) == expected
+
+
+def test_a_package_that_is_not_installed_is_said(monkeypatch):
+    """An environment without it differs in it; nothing fails."""
+    monkeypatch.setattr("harness.model.here.PACKAGES", ("numpy", "no-such-package"))
+    assert here().packages["no-such-package"] == "not installed"
+    assert here().packages["numpy"] == np.__version__
+
+
+def test_a_process_knows_its_hash_seed_by_its_hash():
+    """One fixed text: the same in one process whenever it's asked, 64 bits as hex."""
+    one, other = process_identity(1), process_identity(2)
+    assert one.str_hash == other.str_hash
+    assert len(one.str_hash) == 16
+    assert int(one.str_hash, 16) == hash(process_module.HASHED) % 2**64

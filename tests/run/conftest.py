@@ -15,7 +15,7 @@ from harness.records.run import Journal, ProcessIdentity
 from harness.run import produce as produce_module
 from harness.run.request import Options, Request, make_request
 
-PROCESS = ProcessIdentity(pid=1, started_us=1, model_loaded_us=2, model_load_id="stand-in")
+PROCESS = ProcessIdentity(pid=1, started_us=1, model_loaded_us=2, model_load_id="stand-in", str_hash="0" * 16)
 DEFAULTS = {"checkpoint": None, "inputs": (), "gpu_memory": None, "cpu_memory": None, "port": False}
 
 
@@ -83,8 +83,8 @@ class StandIn:
 
     def make_unit(self, key, batch, tokenizer, progress):
         """The finished run's unit of that key."""
-        if batch.source_id != key.source_id:
-            raise RuntimeError(f"{key.source_id} got the prompts of {batch.source_id}")
+        if batch.prompts.source_id != key.source_id:
+            raise RuntimeError(f"{key.source_id} got the prompts of {batch.prompts.source_id}")
         self.made.append(key.name)
         if key.name in self.planned:
             raise self.planned[key.name]

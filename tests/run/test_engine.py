@@ -102,14 +102,14 @@ def test_a_unit_is_what_was_read_back(nano, options):
     key = nano.units(request.grid, request.domains)[0]
     evidence, observation = engine.make_unit(key, batches[key.source_id], tokenizer, Progress(quiet, "x", 1, 8, 32))
     engine.close()
-    batch = batches[key.source_id]
+    batch = batches[key.source_id].prompts
     assert (evidence.domain, evidence.index, evidence.source_id) == (key.domain, key.index, key.source_id)
     assert [cell.prompt_ids for cell in evidence.cells] == [cell.ids for cell in batch.cells]
     assert evidence.rng_before == evidence.rng_after
     assert observation.tokens == sum(cell.length for cell in evidence.cells) == evidence.checks.rows_checked
     assert all(cell.eos != cell.truncated for cell in evidence.cells)
     with pytest.raises(RuntimeError, match="the model was closed"):
-        engine.make_unit(key, batch, tokenizer, Progress(quiet, "x", 1, 8, 32))
+        engine.make_unit(key, batches[key.source_id], tokenizer, Progress(quiet, "x", 1, 8, 32))
 
 
 def test_prompts_are_prepared_for_every_unit(nano, options):
@@ -117,7 +117,8 @@ def test_prompts_are_prepared_for_every_unit(nano, options):
     request = make_request(nano, "formal", "x", options())
     _, batches = prepare(nano, request)
     assert set(batches) == {key.source_id for key in nano.units("formal", nano.domains)}
-    assert not {"answer", "gold", "canonical_solution", "test"} & set(next(iter(batches.values())).__struct_fields__)
+    fields = set(next(iter(batches.values())).prompts.__struct_fields__)
+    assert not {"answer", "gold", "canonical_solution", "test"} & fields
 
 
 def test_gold_is_read_for_domains_with_an_answer(nano):

@@ -14,7 +14,7 @@ LEFT_OUT = {"prompt_ids", "left_padding", "edits"}
 
 def process(load, pid=1):
     """A process with one model load."""
-    return ProcessIdentity(pid=pid, started_us=1, model_loaded_us=2, model_load_id=load)
+    return ProcessIdentity(pid=pid, started_us=1, model_loaded_us=2, model_load_id=load, str_hash="0" * 16)
 
 
 @pytest.fixture(scope="session")

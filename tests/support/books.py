@@ -14,7 +14,17 @@ import msgspec
 from harness.canon import digest, escaped, ids_sha256, sha256_hex, text_sha256
 from harness.gold import recorded_tasks
 from harness.ledgers.executions import code_cells
+from harness.records.depth import (
+    DepthRun,
+    EdgeTrace,
+    HookCheck,
+    TargetTokens,
+    TraceBaseline,
+    TraceCell,
+    TraceEvidence,
+)
 from harness.records.evaluation import CodeFound
+from harness.records.profile import Shape
 from harness.records.protocol import AnyProtocol, Condition, Grid
 from harness.records.run import (
     Baseline,
@@ -42,6 +52,8 @@ from harness.records.sandbox import (
 from harness.sandbox.bundle import harness_sha256
 from harness.sandbox.contract import wanted
 from harness.sandbox.payload import candidate_sha256, task_sha256, tests_sha256
+
+from .lines import Line, gate_edges, gates, hidden_stages, line_of, stage_edges
 
 PROTOCOLS = Path(__file__).parents[2] / "fixtures" / "protocols"
 FIRST_ID = 1000
@@ -296,6 +308,166 @@ class CompletionBuilder(Builder):
             registered=False,
             limits=wanted(self.protocol.sandbox),
             harness_sha256=harness_sha256(),
+        )
+
+
+SMALL = Shape(
+    architecture="Small",
+    model_type="small",
+    layers=3,
+    dense_layers=1,
+    routed_experts=5,
+    experts_per_token=2,
+    hidden_size=4,
+    vocabulary_columns=2048,
+)
+TAIL_TOKENS = (920, 921)
+
+
+@dataclass(frozen=True)
+class DepthBuilder(Builder):
+    """Makes runs of a depth protocol whose model has the given shape, and the baseline that they are joined to.
+
+    A source's text is `tokens` tokens, the same in every cell, behind the prompt's beginning. Every record follows
+    from the arrays of `lines`, which a test may change first.
+    """
+
+    shape: Shape = SMALL
+
+    def content(self, domain: str, index: int, tokens: int) -> tuple[int, ...]:
+        """The token IDs of a source's text."""
+        first = FIRST_ID + 100 * index + sum(map(ord, domain)) % 50
+        return tuple(range(first, first + tokens))
+
+    def lines(self, domain: str, index: int, *, tokens: int = 3) -> dict[str, Line]:
+        """The arrays of every cell, by condition, to be changed and handed to `trace`."""
+        found = {}
+        for condition in self.protocol.conditions:
+            prompt = self._traced_prompt(condition, self.content(domain, index, tokens))
+            target = self._target(condition, tokens, 0)
+            found[condition.id] = line_of(self.shape, self.source_id(domain, index), condition.id, prompt, target)
+        return found
+
+    def trace(
+        self,
+        domain: str,
+        index: int,
+        *,
+        tokens: int = 3,
+        crossing: Mapping[str, int] | None = None,
+        lines: Mapping[str, Line] | None = None,
+        grid: str = "smoke",
+    ) -> TraceEvidence:
+        """One source traced. `crossing` by condition, 0 for those not named; `lines` as `lines` gives them."""
+        cut, made = crossing or {}, lines or self.lines(domain, index, tokens=tokens)
+        content, states = self.content(domain, index, tokens), _states()
+        targets = {one.id: self._target(one, tokens, cut.get(one.id, 0)) for one in self.protocol.conditions}
+        return TraceEvidence(
+            protocol_digest=digest(self.protocol),
+            environment_sha256=sha256_hex(b"environment"),
+            placement_sha256=digest(self.placement()),
+            grid=grid,
+            domain=domain,
+            index=index,
+            source_id=self.source_id(domain, index),
+            source_text_sha256=text_sha256(f"source {domain} {index}"),
+            replicate="forward",
+            rng_before=states,
+            rng_after=states,
+            content_token_ids_sha256=ids_sha256(content),
+            target_tokens=tokens,
+            crossing_tokens=sum(cut.values()),
+            crossing_cells=sum(1 for one in cut.values() if one),
+            cache_returned=False,
+            cells=tuple(
+                self._traced_cell(one, content, targets[one.id], made[one.id]) for one in self.protocol.conditions
+            ),
+            edges=tuple(
+                EdgeTrace(
+                    edge=edge.id,
+                    left=edge.left,
+                    right=edge.right,
+                    stages=stage_edges(made[edge.left], made[edge.right], (targets[edge.left], targets[edge.right])),
+                    gates=gate_edges(
+                        made[edge.left],
+                        made[edge.right],
+                        (targets[edge.left], targets[edge.right]),
+                        self.shape.routed_experts,
+                    ),
+                )
+                for edge in self.protocol.edges
+            ),
+            hooks=HookCheck(logits_sha256_without=sha256_hex(b"logits"), logits_sha256_with=sha256_hex(b"logits")),
+        )
+
+    def depth_run(
+        self,
+        units: tuple[TraceEvidence, ...],
+        *,
+        grid: str = "smoke",
+        said: Mapping[tuple[str, str], Said] | None = None,
+    ) -> DepthRun:
+        """The assembled run of units, over their domains in the protocol's order."""
+        present = {unit.domain for unit in units}
+        domains = tuple(domain.name for domain in self.protocol.domains if domain.name in present)
+        head = self.run((), domains=domains, gold={}, grid=grid)
+        plain = {name: getattr(head, name) for name in Run.__struct_fields__ if name not in ("gold", "units")}
+        return DepthRun(**plain, baseline=self.trace_baseline(units, said), units=units)
+
+    def trace_baseline(
+        self, units: tuple[TraceEvidence, ...], said: Mapping[tuple[str, str], Said] | None = None
+    ) -> TraceBaseline:
+        """The greedy run of the same cells; `said` maps (source ID, condition) to what was said there, else "ok"."""
+        cells = []
+        for unit in units:
+            for cell in unit.cells:
+                one = (said or {}).get((unit.source_id, cell.condition), Said("ok"))
+                ids = self.ids(one)
+                cells.append(
+                    BaselineCell(
+                        source_id=unit.source_id,
+                        replicate="greedy",
+                        condition=cell.condition,
+                        prompt_sha256=cell.prompt_sha256,
+                        generated_ids=ids,
+                        eos=one.eos,
+                        truncated=not one.eos,
+                        length=len(ids),
+                    )
+                )
+        return TraceBaseline(
+            schema=1,
+            protocol="nano-behavior",
+            protocol_digest=sha256_hex(b"baseline protocol"),
+            run_sha256=sha256_hex(b"baseline run"),
+            environment_sha256=sha256_hex(b"baseline environment"),
+            port=False,
+            max_new_tokens=128,
+            cells=tuple(cells),
+            checkpoint={"model.safetensors": sha256_hex(b"weights")},
+            source_texts={unit.source_id: unit.source_text_sha256 for unit in units},
+        )
+
+    def _traced_prompt(self, condition: Condition, content: tuple[int, ...]) -> tuple[int, ...]:
+        return (*self._prompt(condition, self._edits(condition)), *content, *TAIL_TOKENS)
+
+    def _target(self, condition: Condition, tokens: int, crossing: int) -> TargetTokens:
+        start = len(self._prompt(condition, self._edits(condition)))
+        return TargetTokens(start=start, end=start + tokens, crossing=crossing)
+
+    def _traced_cell(
+        self, condition: Condition, content: tuple[int, ...], target: TargetTokens, line: Line
+    ) -> TraceCell:
+        prompt = self._traced_prompt(condition, content)
+        return TraceCell(
+            condition=condition.id,
+            prompt_ids=prompt,
+            prompt_sha256=ids_sha256(prompt),
+            left_padding=0 if condition.system else len(SYSTEM_TOKENS),
+            edits=self._edits(condition),
+            target=target,
+            hidden=hidden_stages(line, target),
+            gates=gates(line, target, self.shape.routed_experts),
         )
 
 

@@ -1,6 +1,7 @@
 """Fixtures over small trees: one tree and one formal run a session, and copies for tests that damage them.
 
 The completion run lies in a tree of its own, over the accepted behaviour run; its programs ran under the fake engine.
+So does the depth run.
 """
 
 import json
@@ -12,7 +13,17 @@ import pytest
 from filelock import FileLock
 
 from .fake_engine import engine_arguments
-from .mini import COMPLETION, MINI, Result, copy_tree, make_completion_tree, make_tree, run_gates
+from .mini import (
+    COMPLETION,
+    DEPTH,
+    MINI,
+    Result,
+    copy_tree,
+    make_completion_tree,
+    make_depth_tree,
+    make_tree,
+    run_gates,
+)
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +83,32 @@ def fresh_completion(completion_run: Path, tmp_path: Path) -> Path:
     """The completion run's folder in a copy of its tree, without the behaviour run's own folders."""
     tree = copy_tree(tree_of(completion_run), tmp_path / "completion", without=MINI)
     return tree / completion_run.relative_to(tree_of(completion_run))
+
+
+@pytest.fixture(scope="session")
+def depth_session(formal_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """A passed formal session of `mini-depth` in a tree of its own, unfrozen. Read only."""
+
+    def make(folder: Path) -> Result:
+        tree = make_depth_tree(formal_run, folder / "tree")
+        return run_gates(tree, "-m", "formal", "--run", f"reports/{DEPTH}/formal-1", protocol=DEPTH)
+
+    return _passed_once(tmp_path_factory, "depth", make)
+
+
+@pytest.fixture(scope="session")
+def depth_run(depth_session: Result) -> Path:
+    """Its run folder: <tree>/reports/mini-depth/formal-1. Read only."""
+    if depth_session.run is None:
+        raise RuntimeError("a finished session has a run folder")
+    return depth_session.run
+
+
+@pytest.fixture
+def fresh_depth(depth_run: Path, tmp_path: Path) -> Path:
+    """The depth run's folder in a copy of its tree, without the behaviour run's own folders."""
+    tree = copy_tree(tree_of(depth_run), tmp_path / "depth", without=MINI)
+    return tree / depth_run.relative_to(tree_of(depth_run))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 Protocol `mini-behavior` is `nano-behavior` with two domains, one source each and a few tokens; all counts follow.
 `mini-completion` is `nano-completion` over the same two sources, its baseline an accepted run of `mini-behavior`; its
-code pool is a copy in which every test carries TEST_MARK.
+code pool is a copy in which every test carries TEST_MARK. `mini-depth` is `nano-depth` over these sources and baseline.
 """
 
 import json
@@ -31,6 +31,7 @@ MINI = "mini-behavior"
 DOMAINS = ("code", "math")
 TOKENS = {"smoke": 8, "formal": 12, "long_repro": 12}
 COMPLETION = "mini-completion"
+DEPTH = "mini-depth"
 BUDGET = 76  # tokens; nano's code cells end by themselves within it, its mathematics is cut
 TEST_MARK = "SEALEDTESTTEXT"
 TIMEOUT_S = 900
@@ -98,9 +99,19 @@ def make_completion_tree(behavior_run: Path, target: Path, **changes: Any) -> Pa
 
     `changes` replace top-level fields of its protocol.toml.
     """
+    add_completion(_accepted_copy(behavior_run, target), **changes)
+    return target
+
+
+def make_depth_tree(behavior_run: Path, target: Path, **changes: Any) -> Path:
+    """The same with the frozen `mini-depth`."""
+    add_depth(_accepted_copy(behavior_run, target), **changes)
+    return target
+
+
+def _accepted_copy(behavior_run: Path, target: Path) -> Path:
     tree = behavior_run.parents[2]
     accept(copy_tree(tree, target) / behavior_run.relative_to(tree), Places(target))
-    add_completion(target, **changes)
     return target
 
 
@@ -118,6 +129,17 @@ def add_completion(root: Path, protocol_id: str = COMPLETION, *, family: str = "
     other = PROJECT / f"fixtures/protocols/{family}-completion/protocol.toml"
     content["sandbox"] = tomllib.loads(other.read_text(encoding="utf-8"))["sandbox"]
     _seal_tests(root, next(one for one in content["inputs"] if one["name"] == "nano-code"))
+    _write(root, content | {"id": protocol_id} | changes)
+
+
+def add_depth(root: Path, protocol_id: str = DEPTH, **changes: Any) -> None:
+    """Write and freeze another small depth protocol in a tree in which `mini-behavior` was accepted."""
+    content = _mini(
+        PROJECT / "fixtures/protocols/nano-depth/protocol.toml",
+        root,
+        dict.fromkeys(("smoke", "formal", "replay"), 0),
+        {"registered_id": "pregate-mini-depth-v1", "baseline": accepted_baseline(root)},
+    )
     _write(root, content | {"id": protocol_id} | changes)
 
 

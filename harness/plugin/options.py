@@ -1,5 +1,6 @@
 """Options, and what a tier refuses. A formal or replay session is run whole or not at all."""
 
+import os
 import sys
 from pathlib import Path
 from typing import cast
@@ -54,6 +55,17 @@ def selected_tier(config: pytest.Config) -> Tier | None:
     """The tier that `-m` names, exactly; None where it names none."""
     expression = config.option.markexpr.strip()
     return cast("Tier", expression) if expression in TIERS else None
+
+
+def sandbox_image(named: str | None) -> str | None:
+    """--sandbox-image, or HARNESS_SANDBOX_IMAGE."""
+    return named or os.environ.get("HARNESS_SANDBOX_IMAGE") or None
+
+
+def input_folders(named: list[str]) -> tuple[Path, ...]:
+    """--inputs, or HARNESS_INPUTS."""
+    chosen = named or [one for one in os.environ.get("HARNESS_INPUTS", "").split(os.pathsep) if one]
+    return tuple(Path(one) for one in chosen)
 
 
 def covers_gates(config: pytest.Config, gates: Path) -> bool:

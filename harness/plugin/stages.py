@@ -4,7 +4,6 @@ smoke record -> the run -> (its model released) placement, replay, determinism i
 Under xdist the workers share the run's units by locks; the parts made apart are made by the first worker that asks.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +20,7 @@ from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals, write_once
 from harness.ledgers.close import close_books, close_generation, close_run
 from harness.plugin.judgements import altered_since_judged, keep_judgement
+from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
 from harness.plugin.session import GateSession
 from harness.protocols.grids import UnitKey, placement_rule
@@ -360,17 +360,6 @@ def _storage(folder: Path, error: OSError) -> StorageError:
         found=error.strerror or type(error).__name__,
         todo="Mend it and start again with --run; finished units stay valid.",
     )
-
-
-def sandbox_image(named: str | None) -> str | None:
-    """--sandbox-image, or HARNESS_SANDBOX_IMAGE."""
-    return named or os.environ.get("HARNESS_SANDBOX_IMAGE") or None
-
-
-def input_folders(named: list[str]) -> tuple[Path, ...]:
-    """--inputs, or HARNESS_INPUTS."""
-    chosen = named or [one for one in os.environ.get("HARNESS_INPUTS", "").split(os.pathsep) if one]
-    return tuple(Path(one) for one in chosen)
 
 
 def require_resumable(loaded: LoadedProtocol, folder: RunFolder, request: Request) -> None:

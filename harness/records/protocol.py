@@ -7,7 +7,7 @@ from typing import Literal
 
 from harness.records.base import Digest, Record
 from harness.records.evaluation import CodeRule, NumericRule
-from harness.records.sampling import SampledContract
+from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SampledContract, SamplingEvaluators
 from harness.records.sandbox import SandboxContract
 
 Tier = Literal["smoke", "formal", "replay"]
@@ -274,41 +274,6 @@ class CompletionEvaluators(Record):
     code: CodeRule
     terminal: Literal["terminal-r05"]
     similarity: Literal["levenshtein-max"]
-
-
-class SamplingEvaluators(Record):
-    """Versions of the evaluators of a sampled ledger."""
-
-    numeric: NumericRule
-    code: CodeRule
-    terminal: Literal["terminal-r07"]
-    similarity: Literal["levenshtein-max"]
-
-
-class SameProcessRule(Record):
-    """One replicate of the smoke grid, drawn again by the process that drew it, over `fields` (R07 7.1)."""
-
-    grid: str
-    replicate: str
-    fields: tuple[str, ...]
-
-
-class Contrast(Record):
-    """(sum of the cell means of `plus` - sum of those of `minus`) / `divisor`, within one source (R07 9.3)."""
-
-    id: str
-    plus: tuple[str, ...]
-    minus: tuple[str, ...]
-    divisor: int
-
-
-class CarriedDirection(Record):
-    """A direction observed earlier: the sign of a contrast of one measure, to be reported by source (R07 9.5)."""
-
-    id: str
-    contrast: str
-    measure: Literal["natural_eos_rate", "generated_length"]
-    direction: Literal["positive", "negative"]
 
 
 class FrozenBaseline(Record, tag_field="state", tag="frozen"):

@@ -7,6 +7,7 @@ that is `batch-seed aligned` (R07 4). No draw is shared between two rows.
 from typing import Literal
 
 from harness.records.base import Record
+from harness.records.evaluation import CodeRule, NumericRule
 from harness.records.run import AssembledRun, Baseline, CodeTask, UnitEvidence, UnitObservation
 
 SeedRule = Literal["run-seed-r07"]
@@ -50,6 +51,41 @@ class SampledContract(Record):
     seeds: SeedContract
     official_temperature: float
     official_top_p: float
+
+
+class SamplingEvaluators(Record):
+    """Versions of the evaluators of a sampled ledger."""
+
+    numeric: NumericRule
+    code: CodeRule
+    terminal: Literal["terminal-r07"]
+    similarity: Literal["levenshtein-max"]
+
+
+class SameProcessRule(Record):
+    """One replicate of the smoke grid, drawn again by the process that drew it, over `fields` (R07 7.1)."""
+
+    grid: str
+    replicate: str
+    fields: tuple[str, ...]
+
+
+class Contrast(Record):
+    """(sum of the cell means of `plus` - sum of those of `minus`) / `divisor`, within one source (R07 9.3)."""
+
+    id: str
+    plus: tuple[str, ...]
+    minus: tuple[str, ...]
+    divisor: int
+
+
+class CarriedDirection(Record):
+    """A direction observed earlier: the sign of a contrast of one measure, to be reported by source (R07 9.5)."""
+
+    id: str
+    contrast: str
+    measure: Literal["natural_eos_rate", "generated_length"]
+    direction: Literal["positive", "negative"]
 
 
 class BatchSeeds(Record):

@@ -9,7 +9,7 @@ from typing import Literal
 from harness.records.base import Record
 from harness.records.completion import AccountedRow, CompletionEdgeRow
 from harness.records.ledger import Comparison, Count, NotObserved
-from harness.records.protocol import SamplingEvaluators
+from harness.records.sampling import SamplingEvaluators
 
 Measure = Literal["natural_eos_rate", "generated_length", "fixed_budget_success", "strict_complete_success"]
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from harness.journal.folder import RunFolder, write_once
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
-from harness.records.protocol import SameProcessRule, SamplingProtocol
+from harness.records.protocol import SamplingProtocol
+from harness.records.sampling import SameProcessRule
 from harness.run.child import replace_request
 from harness.run.engine import Engine
 from harness.run.request import Request, spec_of

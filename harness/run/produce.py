@@ -157,8 +157,8 @@ def _land(work: Work, key: UnitKey) -> None:
         return
     work.progress.start_unit(key.source_id)
     evidence, observation = _make(work, work.engine, key)
+    _land_again(work, key)  # first, so that a unit that has landed has its replay, whoever looks
     write_journal(work.folder, key, evidence, observation)
-    _land_again(work, key)
     work.progress.end_unit()
 
 

@@ -9,6 +9,13 @@ from pregate_support.fake_engine import engine_arguments
 from pregate_support.mini import COMPLETION, DEPTH
 
 from .damage import Case
+from .sampling_fixtures import (  # noqa: F401 - fixtures of this folder
+    fresh_sampling,
+    judge_sampling,
+    sampling_case,
+    sampling_run,
+    sampling_session,
+)
 
 
 @pytest.fixture

@@ -13,8 +13,12 @@ import pytest
 import typer
 
 from harness.__main__ import app
+from harness.canon import canonical_bytes
+from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.plugin.options import TIERS
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
+
+from ..ledgers.sampled import HAND, sampled_ledger  # noqa: TID252 - the tests are no package of that name
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -27,9 +31,10 @@ TABLES = {
     "records.md": ("run", "audit", "ledger", "evaluation", "completion", *DEPTH, "sandbox", "attempts"),
     "tapes.md": ("tapes",),
     "protocol-files.md": ("base", "protocol", "profile", "manifest"),
-    "sampling.md": ("sampling",),
+    "sampling.md": ("sampling", "sampling_ledger"),
 }
-GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in ("behavior", "completion", "depth"))
+FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth")
+GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in FAMILIES)
 EXAMPLES = ("encodings.md", "depth.md")
 BASES = ("Record", "RecordMeta")
 COMMANDS = ("pytest ", "python -m pytest ", "python -m harness ", "make ")
@@ -103,6 +108,23 @@ def test_worked_examples_recompute(page: str) -> None:
     result = doctest.DocTestRunner(verbose=False).run(examples, out=said.append)
     assert (result.failed, said) == (0, [])
     assert result.attempted > len(blocks)
+
+
+def skeleton(text: str) -> list[str]:
+    """Lines without what differs between two runs: source IDs and numbers."""
+    lines = re.sub(r"^\S*math/\d+", "SOURCE", text, flags=re.MULTILINE).splitlines()
+    return [re.sub(r"-?\d+(\.\d+)?", "N", line) for line in lines]
+
+
+def test_statistics_are_read_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page's example runs over a formal run's statistics.json and prints what the page shows, numbers apart."""
+    protocol = load_protocol("nano-cross-source-sampling").protocol
+    book = sampled_ledger(protocol, HAND, domains=("english", "code", "math"))
+    (tmp_path / "statistics.json").write_bytes(canonical_bytes(sampled_statistics(protocol, book)))
+    section = (ROOT / "docs" / "sampling.md").read_text(encoding="utf-8").split("## Reading statistics.json\n")[1]
+    code, shown = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", section, re.DOTALL).groups()
+    exec(compile(code.replace('"RUN"', repr(str(tmp_path))), "sampling.md", "exec"), {})
+    assert skeleton(capsys.readouterr().out) == skeleton(shown)
 
 
 @pytest.fixture(scope="module")

@@ -33,15 +33,8 @@ from harness.records.completion import (
 )
 from harness.records.evaluation import CodeMissing, NumericFound, NumericMissing
 from harness.records.ledger import Count
-from harness.records.protocol import (
-    CarriedDirection,
-    Contrast,
-    Domain,
-    Grid,
-    SameProcessRule,
-    SamplingEvaluators,
-    SamplingProtocol,
-)
+from harness.records.protocol import Domain, Grid, SamplingProtocol
+from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SamplingEvaluators
 from harness.records.sampling_ledger import SampledLedger, SeedPairRow
 
 Outcome = Literal["passed", "assertion_failed", "syntax_error", "infrastructure", "extract_failed", "tier"]

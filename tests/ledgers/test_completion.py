@@ -5,7 +5,8 @@ import pytest
 
 from harness.canon import canonical_bytes, digest, sha256_hex, text_sha256
 from harness.errors import InputError, JournalError
-from harness.ledgers.completion import NO_NUMBER, NO_PROGRAM, NO_TERMINAL, PUBLISHED, completion_ledger
+from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL, PUBLISHED
+from harness.ledgers.completion import completion_ledger
 from harness.records.base import decode_json
 from harness.records.completion import (
     BaselineCompared,

@@ -8,7 +8,8 @@ import pytest
 
 from harness.canon import canonical_bytes, digest
 from harness.errors import JournalError
-from harness.ledgers.completion import NO_NUMBER, NO_PROGRAM, NO_TERMINAL, completion_ledger
+from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL
+from harness.ledgers.completion import completion_ledger
 from harness.ledgers.completion_statistics import (
     LABEL,
     NO_CODE,
@@ -368,8 +369,14 @@ def test_a_row_of_another_group_is_refused(books, book, rows, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"numeric": NO_NUMBER}, "math/0000, s1_period: numeric: expected an account of its domain, found none"),
-        ({"terminal": NO_TERMINAL}, "math/0000, s1_period: terminal: expected an account of its domain, found none"),
+        (
+            {"numeric": NO_NUMBER},
+            "math/0000, greedy, s1_period: numeric: expected an account of its domain, found none",
+        ),
+        (
+            {"terminal": NO_TERMINAL},
+            "math/0000, greedy, s1_period: terminal: expected an account of its domain, found none",
+        ),
     ],
 )
 def test_a_row_without_its_domains_account_is_refused(books, book, changes, message):
@@ -383,10 +390,10 @@ def test_a_row_without_its_program_is_refused(books, book):
     at = next(n for n, row in enumerate(book.cells) if row.domain == "code")
     cells = list(book.cells)
     cells[at] = replace(cells[at], code=NO_PROGRAM)
-    with pytest.raises(JournalError, match="code/0000, s0_eos: code: expected an account of its domain"):
+    with pytest.raises(JournalError, match="code/0000, greedy, s0_eos: code: expected an account of its domain"):
         completion_statistics(books.protocol, replace(book, cells=tuple(cells)))
     cells[at] = replace(book.cells[at], numeric=book.cells[-1].numeric)
-    with pytest.raises(JournalError, match="code/0000, s0_eos: numeric: expected no account of its domain"):
+    with pytest.raises(JournalError, match="code/0000, greedy, s0_eos: numeric: expected no account of its domain"):
         completion_statistics(books.protocol, replace(book, cells=tuple(cells)))
 
 

@@ -45,6 +45,7 @@ from .sampled import (
 )
 
 replace = msgspec.structs.replace
+MATH = ("math/0000", "math/0001")
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +70,26 @@ def test_a_source_of_mathematics_over_its_seeds(found):
     """R07 9.1: two of four ended, three trajectories, 12 by three of four, two of them strict."""
     row = one(found.by_source, source_id="math/0000", condition="s0_eos")
     assert (row.domain, row.index) == ("math", 0)
-    assert (row.natural_eos, row.truncated, row.unique_trajectories) == (of(2), of(2), of(3))
+    assert (row.natural_eos, row.truncated, row.other_stop) == (of(2), of(2), of(0))
+    assert row.unique_trajectories == of(3)
     assert row.length == LengthSummary(sum=12, n=4, minimum=1, maximum=5)
     assert row.code == NO_PROGRAM
     assert row.math == MathSeeds(
         answers=("12", "12", "12", None),
+        gold_absent=of(0),
         fixed_budget_exact=of(3),
         strict_complete_exact=of(2),
         majority=Majority(value="12", count=of(3)),
     )
+
+
+def test_another_stop_is_a_count_of_its_own(protocol, book):
+    """A cell that neither ended nor reached the budget is counted as neither, and stays in every denominator."""
+    at = next(n for n, row in enumerate(book.cells) if (row.source_id, row.condition) == ("math/0001", "s1_eos"))
+    odd = replace(book.cells[at], stop="other_stop", completion="OTHER_STOP")
+    other = replace(book, cells=(*book.cells[:at], odd, *book.cells[at + 1 :]))
+    row = one(sampled_statistics(protocol, other).by_source, source_id="math/0001", condition="s1_eos")
+    assert (row.natural_eos, row.truncated, row.other_stop) == (of(3), of(0), of(1))
 
 
 def test_similarities_are_in_the_order_of_the_seeds(found):
@@ -99,6 +111,7 @@ def test_half_is_no_majority(found):
     row = one(found.by_source, source_id="math/0000", condition="s0_period")
     assert row.math == MathSeeds(
         answers=("13", "13", None, "12"),
+        gold_absent=of(0),
         fixed_budget_exact=of(1),
         strict_complete_exact=of(1),
         majority=NoMajority(most=of(2)),
@@ -163,6 +176,7 @@ def test_a_domain_under_a_condition(found):
         measure="generated_length",
         micro_sum=20,
         micro_n=8,
+        sources=MATH,
         source_means=(3.0, 2.0),
         macro=2.5,
         minimum=2.0,
@@ -174,6 +188,7 @@ def test_a_domain_under_a_condition(found):
         measure="fixed_budget_success",
         micro_sum=7,
         micro_n=8,
+        sources=MATH,
         source_means=(0.75, 1.0),
         macro=0.875,
         minimum=0.75,
@@ -190,7 +205,7 @@ def test_the_matrix_of_sources_and_conditions(found):
     assert one(found.matrices, domain="math", measure="generated_length") == SourceMatrix(
         domain="math",
         measure="generated_length",
-        sources=("math/0000", "math/0001"),
+        sources=MATH,
         conditions=FOUR,
         means=((3.0, 2.0, 1.25, 2.0), (2.0, 2.0, 2.0, 2.0)),
     )
@@ -217,6 +232,7 @@ def test_contrasts_by_hand(found, contrast, measure, dot):
         domain="math",
         contrast=contrast,
         measure=measure,
+        sources=MATH,
         dots=(dot, 0.0),
         median=dot / 2,
         minimum=min(dot, 0.0),
@@ -239,9 +255,8 @@ def test_the_median_of_three_is_the_middle_dot():
 
 def test_a_carried_over_direction_is_told_by_source(found):
     """R07 9.5: the source with the registered sign holds, the one whose dot is zero doesn't."""
-    sources = ("math/0000", "math/0001")
     assert one(found.carried_over, id="period_shortens", domain="math") == CarriedOver(
-        id="period_shortens", domain="math", sources=sources, holds=(True, False), count=of(1, 2)
+        id="period_shortens", domain="math", sources=MATH, holds=(True, False), count=of(1, 2)
     )
     assert one(found.carried_over, id="system_raises_eos", domain="math").holds == (True, False)
     assert one(found.carried_over, id="system_raises_eos", domain="code").holds == (True, False)
@@ -320,6 +335,7 @@ def test_without_gold_answers_are_kept_and_none_is_right(protocol):
     found = sampled_statistics(protocol, sampled_ledger(protocol, draws, domains=("math",)))
     assert one(found.by_source, source_id="math/0000", condition="s1_eos").math == MathSeeds(
         answers=("12",) * 4,
+        gold_absent=of(4),
         fixed_budget_exact=of(0),
         strict_complete_exact=of(0),
         majority=Majority(value="12", count=of(4)),

@@ -229,6 +229,8 @@ def test_the_kind_decides_which_records_a_run_is_made_of():
             "behavior": ("Journal", "Run"),
             "completion": ("Journal", "CompletionRun"),
             "depth": ("TraceJournal", "DepthRun"),
+            "cross-source-sampling": ("SampledJournal", "SampledRun"),
+            "single-source-sampling": ("SampledJournal", "SampledRun"),
         }.items()
     }
 

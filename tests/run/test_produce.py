@@ -62,7 +62,9 @@ def test_a_finished_run_is_verified(engine, folder, keys):
         produce(engine.loaded, engine.request, folder)
 
 
-@pytest.mark.parametrize("kind", ["out_of_memory", "non_finite", "not_argmax", "exception"])
+@pytest.mark.parametrize(
+    "kind", ["out_of_memory", "non_finite", "not_argmax", "not_drawable", "foreign_draw", "exception"]
+)
 def test_a_failed_unit_is_recorded_by_name(engine, folder, keys, kind):
     """The run stops; the failure has the decoder's word, its unit and its message; the finished unit stays."""
     engine.planned[keys[1].name] = decode_error(kind)

@@ -15,6 +15,7 @@ from harness.journal.assemble import read_run
 from harness.journal.folder import RunFolder
 from harness.places import Places
 from harness.protocols.load import LoadedProtocol, load_protocol
+from harness.snapshots import baseline
 from harness.snapshots.baseline import baseline_of_port, frozen_baseline
 from harness.snapshots.store import frozen_folder
 
@@ -79,6 +80,47 @@ def test_the_project_has_its_frozen_baseline():
     for cell in found.cells:
         assert cell.prompt_sha256 == loaded.source(cell.source_id).prompts[cell.condition].sha256
         assert cell.length <= 128
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds", "cells"), [("nano-cross-source-sampling", 4, 64), ("nano-single-source-sampling", 8, 32)]
+)
+def test_several_seeds_are_held_against_one_greedy_cell(name, seeds, cells):
+    """A sampling protocol's baseline has each source and condition once, greedy, in the grid's order."""
+    loaded, tree = load_protocol(name), Places(Path(__file__).parents[2])
+    keys = loaded.units("formal", loaded.domains)
+    found = frozen_baseline(loaded, keys, tree)
+    sources = list(dict.fromkeys(key.source_id for key in keys))
+    assert len(keys) == seeds * len(sources)
+    wanted = [(source, "greedy", one.id) for source in sources for one in loaded.protocol.conditions]
+    assert [(cell.source_id, cell.replicate, cell.condition) for cell in found.cells] == wanted
+    assert len(found.cells) == cells
+    for cell in found.cells:
+        assert cell.prompt_sha256 == loaded.source(cell.source_id).prompts[cell.condition].sha256
+
+
+def test_what_a_sampling_baseline_lacks_is_counted_once():
+    """Two seeds of a source that the baseline doesn't have: four cells are missing, not eight."""
+    loaded = load_protocol("nano-cross-source-sampling")
+    keys = loaded.units("smoke", loaded.domains)
+    strangers = [dataclasses.replace(keys[0], source_id="other/0001", replicate=seed) for seed in ("R0", "R1")]
+    with pytest.raises(
+        SnapshotError, match=r"expected 68 cells, found 64; missing \[\('other/0001', 'greedy', 's0_eos'\)"
+    ):
+        frozen_baseline(loaded, [*keys, *strangers], Places(Path(__file__).parents[2]))
+
+
+def test_a_sampling_baseline_of_several_replicates_is_refused(monkeypatch):
+    """Which of them a seed should be held against, nobody registered."""
+    loaded, before = load_protocol("nano-cross-source-sampling"), load_protocol("nano-behavior")
+    grids = {name: replace(grid, replicates=("greedy", "other")) for name, grid in before.protocol.grids.items()}
+    several = dataclasses.replace(before, protocol=replace(before.protocol, grids=grids))
+    monkeypatch.setattr(baseline, "load_protocol", lambda *_: several)
+    keys, tree = loaded.units("formal", loaded.domains), Places(Path(__file__).parents[2])
+    with pytest.raises(
+        ProtocolError, match="baseline nano-behavior: expected one replicate a source, found greedy, other"
+    ):
+        frozen_baseline(loaded, keys, tree)
 
 
 @pytest.mark.parametrize("name", ["index_sha256", "run_sha256", "protocol_digest"])

@@ -1,0 +1,70 @@
+"""Fixtures of the sampling controls: a passed formal run of `mini-sampling`, copies of it, and sessions over them."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pregate_support.fake_engine import engine_arguments
+from pregate_support.fixtures import _passed_once, tree_of
+from pregate_support.mini import MINI, Result, copy_tree, run_gates
+from pregate_support.mini_sampling import SAMPLING, make_sampling_tree
+
+from .damage_sampling import SampledCase
+
+__all__ = ["fresh_sampling", "judge_sampling", "sampling_case", "sampling_run", "sampling_session"]
+
+
+def fake_engine(kind: str = "", log: Path | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
+    """(arguments, environment) of a session under the fake engine that imports what this session imports."""
+    arguments, env = engine_arguments(kind, log)
+    own = os.environ.get("PYTHONPATH")
+    return arguments, env | ({"PYTHONPATH": f"{env['PYTHONPATH']}{os.pathsep}{own}"} if own else {})
+
+
+@pytest.fixture(scope="session")
+def sampling_session(formal_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """A passed formal session of `mini-sampling` in a tree of its own, unfrozen. Read only."""
+
+    def make(folder: Path) -> Result:
+        tree = make_sampling_tree(formal_run, folder / "tree")
+        arguments, env = fake_engine()
+        named = ("--run", f"reports/{SAMPLING}/formal-1")
+        return run_gates(tree, "-m", "formal", *named, *arguments, protocol=SAMPLING, env=env)
+
+    return _passed_once(tmp_path_factory, "sampling", make)
+
+
+@pytest.fixture(scope="session")
+def sampling_run(sampling_session: Result) -> Path:
+    """Its run folder: <tree>/reports/mini-sampling/formal-1. Read only."""
+    if sampling_session.run is None:
+        raise RuntimeError("a finished session has a run folder")
+    return sampling_session.run
+
+
+@pytest.fixture
+def fresh_sampling(sampling_run: Path, tmp_path: Path) -> Path:
+    """The sampling run's folder in a copy of its tree, without the behaviour run's own folders."""
+    tree = copy_tree(tree_of(sampling_run), tmp_path / "sampling", without=MINI)
+    return tree / sampling_run.relative_to(tree_of(sampling_run))
+
+
+@pytest.fixture
+def sampling_case(fresh_sampling: Path, monkeypatch: pytest.MonkeyPatch) -> SampledCase:
+    """A sampling run in a private tree, which is the tree in use."""
+    monkeypatch.setenv("HARNESS_ROOT", str(fresh_sampling.parents[2]))
+    return SampledCase(fresh_sampling, SAMPLING)
+
+
+@pytest.fixture
+def judge_sampling(sampling_case: SampledCase) -> Callable[..., Any]:
+    """`judge_sampling(kind)`: a formal session over the sampling run as it lies there, under a fake engine."""
+
+    def judge(kind: str = "", log: Path | None = None) -> Any:
+        arguments, env = fake_engine(kind, log)
+        named = ("--run", str(sampling_case.run))
+        return run_gates(sampling_case.tree, "-m", "formal", *named, *arguments, protocol=SAMPLING, env=env)
+
+    return judge

@@ -3,8 +3,7 @@
 import pytest
 
 from harness.checks.depth_apart import replay_hidden, replay_routes, replay_sources, replay_weights
-from harness.checks.pairs import independent_replay, placement_equivalence, row_determinism
-from harness.checks.sampled_run import same_process_replay
+from harness.checks.pairs import independent_replay, placement_equivalence, row_determinism, same_process_replay
 from harness.plugin.session import Judged
 
 

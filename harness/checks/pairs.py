@@ -1,4 +1,4 @@
-"""Checks of two runs made apart: placement equivalence, independent replay, row determinism.
+"""Checks of two runs: placement equivalence, independent replay, row determinism, and what one process drew twice.
 
 Each first proves that the two really are two. A pair that can't prove it fails on every row. The proof rests on
 observations (processes, model loads, moments), which no digest covers: whoever forges all of them isn't found out here.
@@ -11,7 +11,8 @@ import msgspec
 from harness.canon import text_sha256
 from harness.checks.generation import greedy_steps, output_identity, rng_untouched
 from harness.checks.prompts import batch_alignment, prompt_hashes
-from harness.checks.sampling import replay_exact, sampled_steps
+from harness.checks.sampled_run import drawn_as_registered
+from harness.checks.sampling import replay_exact
 from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
@@ -50,6 +51,23 @@ def independent_replay(pair: PairEvidence, row: RowKey) -> Differences:
         ("placement", one.placement, other.placement),
     )
     return (*made_apart(pair, row), *other_hash_seed(pair, row), *_differences(row, pairs), *same_cell(pair, row))
+
+
+def same_process_replay(pair: PairEvidence, row: RowKey) -> Differences:
+    """R07 7.1 (3): the same process drew the cell twice, in two calls, and every registered field is the same."""
+    one, other = (side.observation(row) for side in (pair.first, pair.second))
+    pairs: Pairs = (
+        ("process", one.process, other.process),
+        ("calls", 2, len({call_of(one), call_of(other)})),
+        ("one after the other", True, one.finished_us <= other.finished_us),
+        ("run folders", 2, len({pair.first.folder.path.resolve(), pair.second.folder.path.resolve()})),
+        ("grid", pair.rule.grid, pair.second.run.grid),
+        ("protocol", pair.first.run.protocol_digest, pair.second.run.protocol_digest),
+        ("environment", pair.first.run.environment_sha256, pair.second.run.environment_sha256),
+        ("placement", pair.first.placement, pair.second.placement),
+        ("part of this run", f"{pair.first.spec.run_id}/{pair.second.folder.path.name}", pair.second.spec.run_id),
+    )
+    return (*_differences(row, pairs), *second_holds(pair, row), *same_cell(pair, row))
 
 
 def row_determinism(evidence: VariantEvidence, row: RowKey) -> Differences:
@@ -114,9 +132,8 @@ def unit_holds(evidence: RunEvidence, row: RowKey) -> Differences:
     """What is required of every generated unit, by how it was generated."""
     unit = RowKey(row.unit, "")
     found = batch_alignment(evidence, unit)
-    made = evidence.batch(unit)
-    if isinstance(made, SampledEvidence):
-        return (*found, *sampled_steps(made))
+    if isinstance(evidence.batch(unit), SampledEvidence):
+        return (*found, *drawn_as_registered(evidence, unit))
     return (*found, *greedy_steps(evidence, unit), *rng_untouched(evidence, unit))
 
 

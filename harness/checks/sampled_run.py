@@ -3,8 +3,7 @@
 from typing import Literal
 
 from harness.checks import sampling
-from harness.checks.pairs import call_of, same_cell, second_holds
-from harness.evidence import Differences, PairEvidence, RunEvidence, cell_name, differs
+from harness.evidence import Differences, RunEvidence, differs
 from harness.protocols.grids import RowKey
 from harness.records.protocol import SamplingProtocol
 from harness.records.sampling import SampledContract, SampledEvidence
@@ -56,22 +55,10 @@ def replicates_part(evidence: RunEvidence, row: RowKey) -> Differences:
     return sampling.replicates_part(*sides)
 
 
-def same_process_replay(pair: PairEvidence, row: RowKey) -> Differences:
-    """R07 7.1 (3): the same process drew the cell twice, in two calls, and every registered field is the same."""
-    one, other = (side.observation(row) for side in (pair.first, pair.second))
-    pairs: tuple[tuple[str, object, object], ...] = (
-        ("process", one.process, other.process),
-        ("calls", 2, len({call_of(one), call_of(other)})),
-        ("one after the other", True, one.finished_us <= other.finished_us),
-        ("run folders", 2, len({pair.first.folder.path.resolve(), pair.second.folder.path.resolve()})),
-        ("grid", pair.rule.grid, pair.second.run.grid),
-        ("protocol", pair.first.run.protocol_digest, pair.second.run.protocol_digest),
-        ("environment", pair.first.run.environment_sha256, pair.second.run.environment_sha256),
-        ("placement", pair.first.placement, pair.second.placement),
-        ("part of this run", f"{pair.first.spec.run_id}/{pair.second.folder.path.name}", pair.second.spec.run_id),
-    )
-    found = tuple(differs(f"{cell_name(row)} {name}", left, right) for name, left, right in pairs if left != right)
-    return (*found, *second_holds(pair, row), *same_cell(pair, row))
+def drawn_as_registered(evidence: RunEvidence, row: RowKey) -> Differences:
+    """Everything that is required of one batch by itself, for a run that stands beside another."""
+    checks = (sampling_parameters, seed_identity, seeded_state, drawn_generator, sampled_steps, draw_shape)
+    return tuple(line for check in checks for line in check(evidence, row))
 
 
 def device_of(evidence: RunEvidence) -> Literal["cpu", "cuda"]:

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 import torch
 from transformers import LogitsProcessor
 
+from harness.decode.watch import require_steps, require_watched
 from harness.errors import DecodeError
 from harness.records.sampling import TorchGenerator
 
 
 @dataclass(slots=True)
 class Drawn:
-    """Flags of each step, bool [rows] each, on the device where they were computed."""
+    """Of each step: flags, bool [rows] each, and the IDs that were judged, int64 [rows], on their own device."""
 
     drawable: list[torch.Tensor] = field(default_factory=list)
     several: list[torch.Tensor] = field(default_factory=list)
+    ids: list[torch.Tensor] = field(default_factory=list)
 
 
 class NucleusWatch(LogitsProcessor):  # type: ignore[misc]
@@ -40,15 +42,24 @@ class NucleusWatch(LogitsProcessor):  # type: ignore[misc]
         return scores
 
     def end(self, generated: torch.Tensor) -> torch.Tensor:
-        """Judge the last step by int64 [rows, steps]; its probabilities have the shape and dtype of every draw."""
+        """Judge the last step by int64 [rows, steps]; its probabilities have the shape and dtype of every draw.
+
+        DecodeError where the call was for other rows, or returned another ID than the one that it drew and judged.
+        """
         if self._held is None:
             raise _unseen(generated.shape[1])
+        if len(generated) != len(self._held):
+            raise _split(len(generated), len(self._held))
         self._judge(generated[:, -1].to(self._held.device))
+        judged = torch.stack(self.drawn.ids, 1).cpu()
+        require_watched(generated, judged, kind="not_drawable")
+        require_steps(judged == generated, kind="not_drawable", expected="the ID that the call drew")
         return self._held
 
     def _judge(self, emitted: torch.Tensor) -> None:
         if self._held is None:
             raise RuntimeError("no step was seen")
+        self.drawn.ids.append(emitted)
         self.drawn.drawable.append(self._held.gather(1, emitted[:, None]).squeeze(1) > 0)
 
 
@@ -81,6 +92,16 @@ def require_draws(before: torch.Tensor, after: torch.Tensor, *, like: torch.Tens
             found="another state",
             todo="Find what else draws during the call; nothing of this unit is kept.",
         )
+
+
+def _split(rows: int, drawn: int) -> DecodeError:
+    return DecodeError(
+        "generation",
+        kind="not_drawable",
+        expected=f"draws for all {rows} rows at once",
+        found=f"draws for {drawn}",
+        todo="A batch is one call and is never split: this isn't the contract's decoding.",
+    )
 
 
 def _unseen(steps: int) -> DecodeError:

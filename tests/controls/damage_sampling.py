@@ -11,11 +11,11 @@ from harness.canon import digest
 from harness.checks.attempts import placement_attempts
 from harness.checks.completion import baseline_prompts, completion_state
 from harness.checks.frozen import frozen_verdicts
+from harness.checks.pairs import same_process_replay
 from harness.checks.sampled_run import (
     draw_shape,
     drawn_generator,
     replicates_part,
-    same_process_replay,
     sampled_steps,
     sampling_parameters,
     seed_identity,

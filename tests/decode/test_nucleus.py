@@ -59,6 +59,25 @@ def test_an_id_without_probability_is_named(row, step, emitted):
     assert caught.value.kind == "not_drawable"
 
 
+@pytest.mark.parametrize(("row", "step"), [(0, 0), (1, 1)])
+def test_an_id_that_was_altered_after_its_draw_is_named(row, step):
+    """What is returned is what the call went on with, also where the other ID would have had a probability."""
+    _, nucleus, generated = watched()
+    altered = generated.clone()
+    altered[row, step] = 1 - altered[row, step] if step else 0
+    with pytest.raises(DecodeError, match=f"step {step}, row {row}: expected the ID that the call drew") as caught:
+        nucleus.end(altered)
+    assert caught.value.kind == "not_drawable"
+
+
+def test_rows_of_several_calls_are_refused():
+    """A batch is drawn at once: two rows more than the last draw was for."""
+    _, nucleus, generated = watched()
+    with pytest.raises(DecodeError, match="expected draws for all 4 rows at once, found draws for 2") as caught:
+        nucleus.end(torch.cat([generated, generated]))
+    assert caught.value.kind == "not_drawable"
+
+
 def test_a_finished_row_is_aside():
     """Its padding has no probability in step 2 of row 0 here, and nobody asks."""
     scores = (*SCORES[:2], [[0.0, CUT, CUT, CUT], SCORES[2][1]])

@@ -12,7 +12,7 @@ import msgspec
 from harness.canon import digest, sha256_hex
 from harness.ledgers.book import AnyLedger
 from harness.protocols.stages import EMBEDDING
-from harness.records.completion import AccountedRow, CodeAccount, Executed
+from harness.records.completion import AccountedRow, CodeAccount, CompletionRow, Executed
 from harness.records.depth import HiddenStage, TraceEvidence
 from harness.records.depth_ledger import DepthCellRow
 from harness.records.kinds import AnyUnit
@@ -33,6 +33,7 @@ CELL_FIELDS = (
     "length",
 )
 ACCOUNTS = ("stop", "completion", "terminal", "numeric")
+OF_VERDICT = ("completion", "terminal")
 VERDICT_FIELDS = ("candidate_sha256", "task_sha256", "tests_sha256")
 
 
@@ -137,10 +138,21 @@ def _cell(cell: CellRecord, row: CellRow | AccountedRow) -> dict[str, Any]:
     plain: dict[str, Any] = {name: msgspec.to_builtins(getattr(cell, name)) for name in CELL_FIELDS}
     if isinstance(row, CellRow):
         return plain | {"number": msgspec.to_builtins(row.number), "syntax": msgspec.to_builtins(row.syntax)}
-    named = (*ACCOUNTS, *(("baseline",) if hasattr(row, "baseline") else ()))
+    left_out = OF_VERDICT if _follows_verdict(row) else ()
+    named = [
+        name for name in (*ACCOUNTS, *(("baseline",) if isinstance(row, CompletionRow) else ())) if name not in left_out
+    ]
     accounts: dict[str, Any] = {name: msgspec.to_builtins(getattr(row, name)) for name in named}
     program = row.code.program if isinstance(row.code, CodeAccount) else row.code
     return plain | accounts | {"program": msgspec.to_builtins(program)}
+
+
+def _follows_verdict(row: AccountedRow) -> bool:
+    """Whether a program's terminal, and so its class, depend on its tests: under terminal-r07, not under terminal-r05.
+
+    A tier that executes nothing must still give the frozen cells, so such accounts stand with the verdicts.
+    """
+    return isinstance(row.code, CodeAccount) and not isinstance(row, CompletionRow)
 
 
 def _executed_by(row: AccountedRow) -> str:
@@ -155,7 +167,8 @@ def _verdict(row: AccountedRow, execution: Execution | None) -> dict[str, Any]:
     plain.pop("execution_sha256", None)
     if execution is not None:
         plain |= {name: getattr(execution.evidence, name) for name in VERDICT_FIELDS}
-    return {"condition": row.condition, "verdict": plain}
+    accounts = {name: msgspec.to_builtins(getattr(row, name)) for name in OF_VERDICT if _follows_verdict(row)}
+    return {"condition": row.condition, "verdict": plain} | accounts
 
 
 def snapshot_bytes(content: dict[str, Any]) -> bytes:

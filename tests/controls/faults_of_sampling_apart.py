@@ -271,6 +271,12 @@ FROZEN = (
                 ("{1}",),
                 ('s0_period snapshot: expected "outcome": "timeout"',),
             ),
+            (
+                "a class that stands with its verdict",
+                frozen(in_frozen(lambda one: one["cells"][2].update(completion="OTHER_STOP"), "R1-verdicts")),
+                ("{1}",),
+                ('s0_period snapshot: expected "completion": "OTHER_STOP"',),
+            ),
             ("the run's own", frozen(lambda case: None, own=True), ("{0}", "{1}"), ("the frozen run's own",)),
         )
     ),

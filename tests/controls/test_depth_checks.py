@@ -1,6 +1,6 @@
 """Each check over a depth run, held against one planted fault at a time, as `test_checks.py` does.
 
-The faults are in `faults_of_depth.py` and `faults_of_depth_apart.py`.
+The faults are in `faults_of_depth.py`, `faults_of_depth_sums.py` and `faults_of_depth_apart.py`.
 """
 
 import pytest
@@ -11,10 +11,11 @@ from harness.protocols.load import load_protocol
 from .damage import DEPTH_CHECKS, Case
 from .faults_of_depth import FAULTS as OF_A_RUN
 from .faults_of_depth_apart import FAULTS as APART
+from .faults_of_depth_sums import FAULTS as SUMS
 from .planting import Fault, covers, parts, spelled
 from .planting_completion import frozen
 
-FAULTS = (*OF_A_RUN, *APART)
+FAULTS = (*OF_A_RUN, *SUMS, *APART)
 
 
 @pytest.mark.parametrize("gate", sorted(set(DEPTH_CHECKS) - {"registration"}))

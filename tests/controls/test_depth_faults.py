@@ -137,9 +137,10 @@ BUGS = (
         lambda patch: other_line(patch, "gates", lambda gates: (gates[0], *gates[2:])),
     ),
     Bug("cosines that are no mean", {"edge_trace": ALL}, cosines_halved),
+    Bug("edges computed from right to left", {"edge_trace": ALL}, swapped_edges),
     Bug(
         "edges computed from right to left, not in the replay",
-        {"replay_sources": UNITS},
+        {"edge_trace": ALL, "replay_sources": UNITS},
         swapped_edges,
         runs=NOT_REPLAYED,
     ),

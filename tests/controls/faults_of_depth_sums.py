@@ -28,7 +28,7 @@ ON_STAGES = tuple(
             "a cosine of exact rows that isn't 1",
             "embedding",
             {"cosine": 0.5, "cosine_sum": 32.5},
-            "cosine 1 where every row is exact: expected True",
+            "cosine where every row is exact: expected 1.0, found 0.5",
         ),
         ("a square below 0", "layer_02", {"difference_squared": -1.0}, "squares at or above 0: expected True"),
         (

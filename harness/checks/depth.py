@@ -90,8 +90,14 @@ def _under(name: str, pairs: Pairs) -> list[Pair]:
 
 def hooks_change_nothing(evidence: RunEvidence, row: RowKey) -> Differences:
     """R05 depth 7.1: the logits of every token are byte-equal in two forwards, one without and one with the hooks."""
-    hooks = evidence.trace(row).hooks
-    return _differing(row, [("logits with hooks", hooks.logits_sha256_without, hooks.logits_sha256_with)])
+    unit, columns = evidence.trace(row), evidence.loaded.profile.shape.vocabulary_columns
+    hooks, tokens = unit.hooks, sum(len(cell.prompt_ids) for cell in unit.cells)
+    pairs = (
+        ("logits with hooks", hooks.logits_sha256_without, hooks.logits_sha256_with),
+        ("logits hashed without hooks", (tokens, columns), hooks.logits_without),
+        ("logits hashed with hooks", (tokens, columns), hooks.logits_with),
+    )
+    return _differing(row, pairs)
 
 
 def embedding_identity(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -106,8 +112,19 @@ def embedding_identity(evidence: RunEvidence, row: RowKey) -> Differences:
         ("exact rows of the embedding", unit.target_tokens, found[0].exact_rows),
         ("difference of the embedding", 0.0, found[0].difference_squared),
         ("digest of the embedding over the target", left.sha256 if left else "none", right.sha256 if right else "none"),
+        *(pair for side in (edge.left, edge.right) for pair in _looked_up(evidence, row, side)),
     )
     return _differing(row, pairs)
+
+
+def _looked_up(evidence: RunEvidence, row: RowKey, side: str) -> Pairs:
+    """The embedding's digests of a cell are those of the checkpoint's own rows for its token IDs."""
+    cell, dtype = evidence.traced(row, side), evidence.loaded.protocol.execution.dtype
+    stage = next((one for one in cell.hidden if one.stage == EMBEDDING), None)
+    scopes = {"target": cell.prompt_ids[cell.target.start : cell.target.end], "full": cell.prompt_ids}
+    for scope, ids in scopes.items():
+        found = getattr(stage, scope).sha256 if stage else "none"
+        yield f"{side} embedding of the token IDs, {scope}", evidence.registered_embedding.sha256(ids, dtype), found
 
 
 def edge_trace(evidence: RunEvidence, row: RowKey) -> Differences:

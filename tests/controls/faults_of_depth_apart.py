@@ -111,7 +111,9 @@ SOURCES = tuple(
         ),
         (
             "other logits",
-            in_unit(lambda unit: unit["hooks"].update(dict.fromkeys(unit["hooks"], OTHER)), part="replay"),
+            in_unit(
+                lambda unit: unit["hooks"].update(logits_sha256_without=OTHER, logits_sha256_with=OTHER), part="replay"
+            ),
             ("hooks: expected logits_sha256_with",),
         ),
         (

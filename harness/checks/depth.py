@@ -101,7 +101,10 @@ def hooks_change_nothing(evidence: RunEvidence, row: RowKey) -> Differences:
 
 
 def embedding_identity(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R05 depth 8: every target row of the embedding is byte-exact on every edge, since the token IDs are the same."""
+    """R05 depth 8: every target row of the embedding is byte-exact on every edge, since the token IDs are the same.
+
+    Each side's digests are those of the checkpoint's own rows, so that the model was fed the IDs that are recorded.
+    """
     unit, edge = evidence.trace(row), _edge(evidence, row)
     found = [one for one in edge.stages if one.stage == EMBEDDING]
     if len(found) != 1:

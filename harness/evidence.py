@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.canon import sha256_hex
+from harness.embedding import Embedding, read_embedding
 from harness.errors import HarnessError, JournalError
 from harness.files import read_bytes
 from harness.gold import registered_gold, registered_tasks
@@ -149,6 +150,12 @@ class RunEvidence:
             self.loaded, self.tokenizer, self.inputs, domains=self.spec.domains, per_domain=per_domain
         )
         return {source_id: batch.targets for source_id, batch in batches.items() if batch.targets is not None}
+
+    @cached_property
+    def registered_embedding(self) -> Embedding:
+        """The checkpoint's embedding, from its files' bytes."""
+        profile = self.loaded.profile
+        return read_embedding(profile, self.checkpoint or places().models / profile.id / "checkpoint")
 
     @cached_property
     def registered_gold(self) -> dict[str, str]:

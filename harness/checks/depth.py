@@ -5,15 +5,15 @@ shape, the other forward, the two cells of an edge, the generation run.
 """
 
 import json
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from harness.canon import ids_sha256
+from harness.checks.depth_sums import gate_pairs, route_pairs, scope_pairs, stage_pairs, statistics_pairs
 from harness.checks.generation import execution
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
 from harness.protocols.stages import EMBEDDING, expected_gates, expected_route_decisions, expected_stages
-from harness.records.depth import DepthRun, EdgeTrace, GateEdge, RouteFacts, StageEdge, TensorFacts, TraceCell
+from harness.records.depth import DepthRun, EdgeTrace, RouteFacts, TensorFacts, TraceCell
 from harness.records.protocol import DepthProtocol
 
 Pair = tuple[str, object, object]
@@ -58,7 +58,10 @@ def target_tokens(evidence: RunEvidence, row: RowKey) -> Differences:
 
 
 def stages_and_gates(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R05 depth 7.1: layers + 2 stages and one gate a MoE layer, each over target and full input, padding left out."""
+    """R05 depth 7.1: layers + 2 stages and one gate a MoE layer, each over target and full input, padding left out.
+
+    What is recorded of one tensor or gate in two ways agrees (`harness.checks.depth_sums`).
+    """
     shape, cell = evidence.loaded.profile.shape, evidence.traced(row, row.item)
     sizes = {"target": cell.target.end - cell.target.start, "full": len(cell.prompt_ids)}
     pairs: list[Pair] = [
@@ -70,12 +73,14 @@ def stages_and_gates(evidence: RunEvidence, row: RowKey) -> Differences:
             facts: TensorFacts = getattr(stage, scope)
             wanted = (tokens, shape.hidden_size), evidence.loaded.protocol.execution.dtype
             pairs.append((f"{stage.stage} {scope} shape and dtype", wanted, (facts.shape, facts.dtype)))
+        pairs += _under(stage.stage, statistics_pairs(stage.target.statistics, stage.full.statistics))
     for gate in cell.gates:
         for scope, tokens in sizes.items():
-            routes: RouteFacts = getattr(gate, scope)
-            pairs += [
-                (f"{gate.gate} {scope} {name}", one, other) for name, one, other in _routes(evidence, routes, tokens)
-            ]
+            found = route_pairs(
+                getattr(gate, scope), tokens, experts=shape.routed_experts, top_k=shape.experts_per_token
+            )
+            pairs += _under(f"{gate.gate} {scope}", found)
+        pairs += _under(gate.gate, scope_pairs(gate.target, gate.full))
     return _differing(row, pairs)
 
 
@@ -83,29 +88,23 @@ def _under(name: str, pairs: Pairs) -> list[Pair]:
     return [(f"{name} {what}", one, other) for what, one, other in pairs]
 
 
-def _routes(evidence: RunEvidence, routes: RouteFacts, tokens: int) -> Pairs:
-    shape = evidence.loaded.profile.shape
-    yield "tokens", tokens, routes.tokens
-    yield "top_k", shape.experts_per_token, routes.top_k
-    yield "experts", (shape.routed_experts,) * 2, (len(routes.load), len(routes.weighted_load))
-    yield "load", tokens * shape.experts_per_token, sum(routes.load)
-    yield "most tokens of one expert", True, max(routes.load) <= tokens
-    yield "experts used", sum(1 for load in routes.load if load), routes.experts_used
-    yield (
-        "weight without load",
-        [],
-        [at for at, load in enumerate(routes.load) if not load and routes.weighted_load[at]],
-    )
-
-
 def hooks_change_nothing(evidence: RunEvidence, row: RowKey) -> Differences:
     """R05 depth 7.1: the logits of every token are byte-equal in two forwards, one without and one with the hooks."""
-    hooks = evidence.trace(row).hooks
-    return _differing(row, [("logits with hooks", hooks.logits_sha256_without, hooks.logits_sha256_with)])
+    unit, columns = evidence.trace(row), evidence.loaded.profile.shape.vocabulary_columns
+    hooks, tokens = unit.hooks, sum(len(cell.prompt_ids) for cell in unit.cells)
+    pairs = (
+        ("logits with hooks", hooks.logits_sha256_without, hooks.logits_sha256_with),
+        ("logits hashed without hooks", (tokens, columns), hooks.logits_without),
+        ("logits hashed with hooks", (tokens, columns), hooks.logits_with),
+    )
+    return _differing(row, pairs)
 
 
 def embedding_identity(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R05 depth 8: every target row of the embedding is byte-exact on every edge, since the token IDs are the same."""
+    """R05 depth 8: every target row of the embedding is byte-exact on every edge, since the token IDs are the same.
+
+    Each side's digests are those of the checkpoint's own rows, so that the model was fed the IDs that are recorded.
+    """
     unit, edge = evidence.trace(row), _edge(evidence, row)
     found = [one for one in edge.stages if one.stage == EMBEDDING]
     if len(found) != 1:
@@ -116,8 +115,19 @@ def embedding_identity(evidence: RunEvidence, row: RowKey) -> Differences:
         ("exact rows of the embedding", unit.target_tokens, found[0].exact_rows),
         ("difference of the embedding", 0.0, found[0].difference_squared),
         ("digest of the embedding over the target", left.sha256 if left else "none", right.sha256 if right else "none"),
+        *(pair for side in (edge.left, edge.right) for pair in _looked_up(evidence, row, side)),
     )
     return _differing(row, pairs)
+
+
+def _looked_up(evidence: RunEvidence, row: RowKey, side: str) -> Pairs:
+    """The embedding's digests of a cell are those of the checkpoint's own rows for its token IDs."""
+    cell, dtype = evidence.traced(row, side), evidence.loaded.protocol.execution.dtype
+    stage = next((one for one in cell.hidden if one.stage == EMBEDDING), None)
+    scopes = {"target": cell.prompt_ids[cell.target.start : cell.target.end], "full": cell.prompt_ids}
+    for scope, ids in scopes.items():
+        found = getattr(stage, scope).sha256 if stage else "none"
+        yield f"{side} embedding of the token IDs, {scope}", evidence.registered_embedding.sha256(ids, dtype), found
 
 
 def edge_trace(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -130,58 +140,11 @@ def edge_trace(evidence: RunEvidence, row: RowKey) -> Differences:
     ]
     for one in edge.stages:
         sides = _stage(left, one.stage), _stage(right, one.stage)
-        pairs += [
-            (f"{one.stage} {name}", wanted, found)
-            for name, wanted, found in _stage_pairs(one, unit.target_tokens, sides)
-        ]
+        pairs += _under(one.stage, stage_pairs(one, unit.target_tokens, sides))
     for gate in edge.gates:
         routes = _target_routes(left, gate.gate), _target_routes(right, gate.gate)
-        pairs += [
-            (f"{gate.gate} {name}", wanted, found)
-            for name, wanted, found in _gate_pairs(gate, unit.target_tokens, routes)
-        ]
+        pairs += _under(gate.gate, gate_pairs(gate, unit.target_tokens, routes))
     return _differing(row, pairs)
-
-
-def _stage_pairs(edge: StageEdge, tokens: int, sides: tuple[TensorFacts | None, TensorFacts | None]) -> Pairs:
-    left, right = sides
-    same = left is not None and right is not None and left.sha256 == right.sha256
-    whole = edge.exact_rows == edge.rows
-    relative = math.sqrt(edge.difference_squared / edge.left_squared) if edge.left_squared else 0.0
-    yield "rows", tokens, edge.rows
-    yield "exact rows within their bounds", True, 0 <= edge.exact_rows <= edge.rows
-    yield "every row exact where the digests are equal", same, whole
-    yield "no difference where every row is exact", True, edge.difference_squared == 0.0 or not whole
-    yield "cosine within its bounds", True, -1.0 <= edge.cosine <= 1.0
-    yield "cosine", edge.cosine_sum / edge.rows if edge.rows else "no rows", edge.cosine
-    yield (
-        "a left side that isn't zero where anything differs",
-        True,
-        edge.left_squared > 0.0 or not edge.difference_squared,
-    )
-    yield "relative L2", relative, edge.relative_l2
-
-
-def _gate_pairs(edge: GateEdge, tokens: int, sides: tuple[RouteFacts | None, RouteFacts | None]) -> Pairs:
-    left, right = sides
-    same = left is not None and right is not None and left.routes_sha256 == right.routes_sha256
-    shares = (edge.load_total_variation, edge.weighted_load_total_variation)
-    yield "tokens", tokens, edge.tokens
-    yield "ordered within set within tokens", True, 0 <= edge.ordered_exact <= edge.set_exact <= edge.tokens
-    yield "every ordered route exact where the digests are equal", same, edge.ordered_exact == edge.tokens
-    yield "total variations within [0, 1]", True, all(0.0 <= one <= 1.0 for one in shares)
-    if left is not None and right is not None:
-        yield "load total variation", _variation(left.load, right.load), round(edge.load_total_variation, 12)
-        weighted = _variation(left.weighted_load, right.weighted_load)
-        yield "weighted load total variation", weighted, round(edge.weighted_load_total_variation, 12)
-
-
-def _variation(left: Sequence[float], right: Sequence[float]) -> float:
-    """Half the sum of |p - q|, to twelve places: sums in another order differ in the last ones."""
-    one, other = sum(left), sum(right)
-    if not (one and other):
-        return -1.0
-    return round(sum(abs(p / one - q / other) for p, q in zip(left, right, strict=True)) / 2, 12)
 
 
 def scale_identity(evidence: RunEvidence, row: RowKey) -> Differences:

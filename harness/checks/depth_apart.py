@@ -3,11 +3,12 @@
 Headline digests and identity fields alike: a field that no conclusion rests on was the published audit's own defect.
 """
 
+import json
 from collections.abc import Callable
 
 import msgspec
 
-from harness.checks.frozen import SnapshotEvidence, first_difference
+from harness.checks.frozen import SnapshotEvidence
 from harness.checks.pairs import other_hash_seed, proven_apart
 from harness.evidence import Differences, PairEvidence, RunEvidence, cell_name, differs
 from harness.files import read_bytes
@@ -19,6 +20,8 @@ from harness.snapshots.store import frozen_environment, tensors_name
 
 # In a unit's evidence, what says where in which run it belongs: the replay's grid is its own.
 PLACE = ("grid",)
+# In a cell's frozen digests, the one over all of its record: what any other difference changes too.
+WHOLE = "record_sha256"
 
 
 def replay_sources(pair: PairEvidence, row: RowKey) -> Differences:
@@ -95,9 +98,21 @@ def frozen_tensors(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     stored = read_bytes(frozen.tensors(row.unit), what="frozen tensor digests")
     if stored == made:
         return tuple(found)
-    found.append(first_difference(row, stored, made))
+    found.append(_first_digest(row, stored, made))
     there = frozen_environment(run.loaded.protocol.id)
     if there is not None and there != run.environment:
         words = difference(msgspec.json.encode(run.environment), msgspec.json.encode(there))
         found.append(differs(f"{cell_name(row)} environment", *words))
     return tuple(found)
+
+
+def _first_digest(row: RowKey, stored: bytes, made: bytes) -> str:
+    """The first digest that differs, by the condition of its cell, its kind and its place; the whole cell's last."""
+    one, other = json.loads(stored), json.loads(made)
+    for left, right in zip(one.get("cells", []), other["cells"], strict=False):
+        if left != right:
+            where = f"{cell_name(row)} {right['condition']} tensors"
+            pair = [{name: cell[name] for name in cell if name != WHOLE} for cell in (left, right)]
+            sides = pair if pair[0] != pair[1] else [left, right]
+            return differs(where, *difference(msgspec.json.encode(sides[1]), msgspec.json.encode(sides[0])))
+    return differs(f"{cell_name(row)} tensors", *difference(made, stored))

@@ -60,7 +60,7 @@ def frozen_snapshots(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     content = unit_snapshot(run.batch(row), run.ledger)
     stored = read_bytes(frozen.file(row.unit), what="snapshot")
     if stored != snapshot_bytes(content):
-        found.append(first_difference(row, stored, snapshot_bytes(content)))
+        found.append(_first_difference(row, stored, snapshot_bytes(content)))
     return tuple(found)
 
 
@@ -76,10 +76,10 @@ def frozen_verdicts(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     found = [differs(where, "another run's", "the frozen run's own: nothing to compare")] if own else []
     made = snapshot_bytes(verdict_snapshot(unit, run.ledger, executions))
     stored = read_bytes(frozen.verdicts(row.unit), what="frozen verdicts")
-    return (*found, first_difference(row, stored, made)) if stored != made else tuple(found)
+    return (*found, _first_difference(row, stored, made)) if stored != made else tuple(found)
 
 
-def first_difference(row: RowKey, stored: bytes, made: bytes) -> str:
+def _first_difference(row: RowKey, stored: bytes, made: bytes) -> str:
     """The first line that differs, and the condition of the cell that it is in."""
     try:
         one, other = json.loads(stored), json.loads(made)

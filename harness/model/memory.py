@@ -97,6 +97,7 @@ def memory_at_failure() -> dict[str, int]:
 def forget_peaks(device: torch.device) -> None:
     """Begin a new peak on a CUDA device, so that a second model's isn't the first one's."""
     if device.type == "cuda":
+        torch.cuda.init()  # type: ignore[no-untyped-call]  # before it, the allocator knows no device and refuses
         torch.cuda.reset_peak_memory_stats(device)
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness.evidence import Check
 from harness.plugin.options import TIERS
 from harness.plugin.reports import clean
-from harness.plugin.session import gate_session
+from harness.plugin.session import GateSession, gate_session
 from harness.protocols.grids import RowKey, gate_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.protocol import Gate, Tier
@@ -70,8 +70,13 @@ def rows_of(config: pytest.Config, gate_id: str, check: Check) -> list[GateRow]:
         for gate in loaded.protocol.gates
         if gate.id == gate_id
         for tier in tiers
-        for row in tier_rows(loaded, gate, tier, session.domains(loaded), left_out=session.left_out(loaded))
+        for row in tier_rows(loaded, gate, tier, session.domains(loaded), left_out=left_out_of(session, loaded, gate))
     ]
+
+
+def left_out_of(session: GateSession, loaded: LoadedProtocol, gate: Gate) -> Container[str]:
+    """The reaches that are left out, asked for only where the gate's could be: it reads this machine's packages."""
+    return session.left_out(loaded) if gate.reach in FROZEN else ()
 
 
 def tier_rows(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, SessionError
 from harness.evidence import Differences, RunEvidence, guarded
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
@@ -99,8 +99,21 @@ class GateSession:
             return
         for loaded in self.protocols:
             self.stages(loaded.protocol.id).open()
+            self.require_compared(loaded)
         for loaded in self.protocols if not self.is_worker else ():
             self.stages(loaded.protocol.id).claim()
+
+    def require_compared(self, loaded: LoadedProtocol) -> None:
+        """SessionError for a replay that no frozen result is left to be compared with."""
+        left_out = self.left_out(loaded)
+        frozen = [gate for gate in loaded.protocol.gates if gate.reach in FROZEN and self.tier in gate.tiers]
+        if self.tier == "replay" and all(gate.reach in left_out for gate in frozen):
+            raise SessionError(
+                f"{loaded.protocol.id}: replay",
+                expected="frozen results that this run can be held against",
+                found="; ".join(self.not_compared(loaded)) or "no gate over frozen results",
+                todo="Replay with the registered weights. Another checkpoint's run is judged by smoke and formal.",
+            )
 
     def judge(self, request: pytest.FixtureRequest, row: "GateRow") -> Judged:
         """Judge one row, and record the properties of its JUnit case (ASCII; digests, never model text)."""

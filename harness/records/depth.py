@@ -122,10 +122,15 @@ class EdgeTrace(Record):
 
 
 class HookCheck(Record):
-    """The same forward without and with the trace's hooks, each run on its own: SHA-256 of their logits."""
+    """The same forward without and with the trace's hooks, each run on its own: SHA-256 of their logits.
+
+    `logits_without`, `logits_with`: [tokens, columns] that each digest was really taken over.
+    """
 
     logits_sha256_without: str
     logits_sha256_with: str
+    logits_without: tuple[int, int]
+    logits_with: tuple[int, int]
 
 
 class TraceEvidence(BatchEvidence):

@@ -51,7 +51,12 @@ def trace_source(
     return TracedSource(
         cells=_cells(batch, targets, traced),
         edges=_edges(protocol, traced),
-        hooks=HookCheck(logits_sha256_without=plain.logits_sha256, logits_sha256_with=traced.logits_sha256),
+        hooks=HookCheck(
+            logits_sha256_without=plain.logits_sha256,
+            logits_sha256_with=traced.logits_sha256,
+            logits_without=plain.logits_shape,
+            logits_with=traced.logits_shape,
+        ),
         cache_returned=plain.cache_returned or traced.cache_returned,
         rng_before=before,
         rng_after=after,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.canon import canonical_bytes, sha256_hex
+from harness.canon import canonical_bytes, digest, sha256_hex
 from harness.errors import SnapshotError
 from harness.evidence import RunEvidence
 from harness.files import file_sha256, read_bytes, write_atomic
@@ -121,10 +121,18 @@ def read_frozen(protocol_id: str, tree: Places | None = None) -> Frozen:
         )
     _require_index(path, index, load_protocol(protocol_id, tree))
     for name, expected in index.units.items():
-        digest = file_sha256(folder / f"{name}.json", what="snapshot")
-        if digest != expected:
-            raise SnapshotError(f"{folder / name}.json", expected=expected, found=digest, todo=TODO)
+        there = file_sha256(folder / f"{name}.json", what="snapshot")
+        if there != expected:
+            raise SnapshotError(f"{folder / name}.json", expected=expected, found=there, todo=TODO)
+    _require_environment(path, index, frozen_environment(protocol_id, tree))
     return Frozen(folder, index)
+
+
+def _require_environment(path: Path, index: SnapshotIndex, environment: Environment | None) -> None:
+    """The environment beside frozen tensors is the one that their run recorded."""
+    if environment is not None and digest(environment) != index.environment_sha256:
+        where = f"{path}: environment_sha256"
+        raise SnapshotError(where, expected=index.environment_sha256, found=digest(environment), todo=TODO)
 
 
 def _require_index(path: Path, index: SnapshotIndex, loaded: LoadedProtocol) -> None:

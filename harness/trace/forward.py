@@ -47,6 +47,7 @@ class Traced:
     gates: tuple[tuple[Gate, ...], ...]
     edges: tuple[TracedEdge, ...]
     logits_sha256: str
+    logits_shape: tuple[int, int]
     cache_returned: bool
 
 
@@ -55,6 +56,7 @@ class Plain:
     """The same forward without any of the trace's hooks: its logits' digest, and whether it gave a cache back."""
 
     logits_sha256: str
+    logits_shape: tuple[int, int]
     cache_returned: bool
 
 
@@ -90,7 +92,7 @@ def trace_batch(
                 logits, cached = _forward(loaded, ids, mask)
             results = work.finish()
         capture.require_all()
-        return _traced(results, batch, Plain(_logits_sha256(logits, mask), cached))
+        return _traced(results, batch, Plain(*_hash_logits(logits, mask), cached))
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -102,7 +104,7 @@ def plain_forward(loaded: LoadedModel, ids: Rows, mask: Rows) -> Plain:
     _open(loaded)
     try:
         logits, cached = _forward(loaded, ids, mask)
-        return Plain(_logits_sha256(logits, mask), cached)
+        return Plain(*_hash_logits(logits, mask), cached)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -134,17 +136,22 @@ def positions(mask: torch.Tensor) -> torch.Tensor:
     return (mask.cumsum(-1) - 1).masked_fill(mask == 0, 0)
 
 
-def _logits_sha256(logits: torch.Tensor, mask: Rows) -> str:
-    """All cells are hashed at once: their copies take no more than the logits themselves."""
+def _hash_logits(logits: torch.Tensor, mask: Rows) -> tuple[str, tuple[int, int]]:
+    """The digest, and the [tokens, columns] that it was really taken over.
+
+    All cells are hashed at once: their copies take no more than the logits themselves.
+    """
     fetched = [fetch(logits[row, len(flags) - sum(flags) :]) for row, flags in enumerate(mask)]
     with Work(in_flight=1) as work:
         work.submit("logits", [partial(_row_sha256, one) for one in fetched])
         ((_, found),) = work.finish()
-    return digest(found)
+    shapes = [shape for _, shape in found]
+    return digest([one for one, _ in found]), (sum(rows for rows, _ in shapes), min(columns for _, columns in shapes))
 
 
-def _row_sha256(fetched: Fetch) -> str:
-    return tensor_sha256(as_matrix(fetched(), "logits"))
+def _row_sha256(fetched: Fetch) -> tuple[str, tuple[int, int]]:
+    matrix = as_matrix(fetched(), "logits")
+    return tensor_sha256(matrix), matrix.shape
 
 
 def _traced(results: Results, batch: Batch, plain: Plain) -> Traced:
@@ -162,5 +169,6 @@ def _traced(results: Results, batch: Batch, plain: Plain) -> Traced:
         gates=tuple(tuple(gate.cells[row] for gate in gates) for row in range(cells)),
         edges=tuple(edges),
         logits_sha256=plain.logits_sha256,
+        logits_shape=plain.logits_shape,
         cache_returned=plain.cache_returned,
     )

@@ -6,7 +6,6 @@ submits or finishes, as itself, and ends the rest.
 """
 
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,9 +13,6 @@ from types import TracebackType
 from typing import Any
 
 IN_FLIGHT = 2
-# The forward gives up the interpreter's lock at each of its kernels, and would wait the usual 5 ms for a thread of the
-# pool to let go of it again.
-SWITCH_S = 1e-4
 _MOST_THREADS = 16
 
 Task = Callable[[], Any]
@@ -34,19 +30,16 @@ class Work:
         self.threads = thread_count()
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="trace")
         self._in_flight = in_flight
-        self._switch_s = sys.getswitchinterval()
         self._running: deque[tuple[str, list[Future[Any]]]] = deque()
         self._done: list[tuple[str, list[Any]]] = []
 
     def __enter__(self) -> "Work":
-        sys.setswitchinterval(SWITCH_S)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
-        sys.setswitchinterval(self._switch_s)
 
     def submit(self, name: str, tasks: Sequence[Task]) -> None:
         """Start a stage's tasks; first wait until fewer than `in_flight` stages are unfinished."""

@@ -111,7 +111,9 @@ SOURCES = tuple(
         ),
         (
             "other logits",
-            in_unit(lambda unit: unit["hooks"].update(dict.fromkeys(unit["hooks"], OTHER)), part="replay"),
+            in_unit(
+                lambda unit: unit["hooks"].update(logits_sha256_without=OTHER, logits_sha256_with=OTHER), part="replay"
+            ),
             ("hooks: expected logits_sha256_with",),
         ),
         (
@@ -174,20 +176,21 @@ FROZEN = (
                 (
                     f"another {field} of the {scope}",
                     in_facts(line, "layer_02", scope, **{field: OTHER}),
-                    ("s0_x", "expected"),
+                    (f"s0_x tensors: expected {kind}.layer_02[{place}]=", f"found {kind}.layer_02[{place}]='{OTHER}'"),
                 )
                 for _, line, field in DIGESTS
-                for scope in ("target", "full")
+                for kind in (field if line == "gates" else "hidden_sha256",)
+                for place, scope in enumerate(("target", "full"))
             ),
             (
                 "a statistic by one ulp",
                 in_statistics("hidden", "layer_02", one_ulp),
-                ("s0_x", "expected"),
+                ("s0_x tensors: expected record_sha256=",),
             ),
             (
                 "an edge by one ulp",
                 in_edge(lambda edge: edge["stages"][3].update(cosine=one_ulp(edge["stages"][3]["cosine"]))),
-                ("expected", "x_s0"),
+                ("tensors: expected edges_sha256.x_s0=",),
             ),
             (
                 "another placement",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from harness.errors import HarnessError
+
 from .damage import Case, Damage, cell_of, edit, read
 
 ALL = ("all",)
@@ -173,3 +175,20 @@ def covers(row: str, name: str) -> bool:
 def parts(name: str) -> list[str]:
     """What a message of a row must hold of its name."""
     return [] if name == "whole" else name.split(":")
+
+
+def turns_red(case: Case, fault: Fault) -> None:
+    """The planted fault makes exactly its rows red; each message has its words and names source and condition."""
+    named = {str(at): case.source(at) for at in (0, 1)}
+    fault.plant(case)
+    try:
+        red = case.red(fault.gate)
+    except HarnessError as error:
+        red = {"whole": str(error)}
+    rows = [spelled(row, named) for row in fault.rows]
+    assert red, "the gate passes"
+    assert all(any(covers(row, name) for row in rows) for name in red), red
+    assert all(any(covers(row, name) for name in red) for row in rows), red
+    words = [spelled(word, named) for word in fault.words]
+    assert all(word in message for word in words for message in red.values()), red
+    assert all(part in message for name, message in red.items() for part in parts(name)), red

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from harness.canon import sha256_hex
+from harness.canon import digest, sha256_hex
 from harness.places import Places
 from harness.snapshots.content import snapshot_bytes
 from harness.snapshots.store import frozen_folder
@@ -138,6 +138,8 @@ def elsewhere(case: Case, **changes: Any) -> None:
     content = read(frozen_folder(case.protocol, Places(case.tree)) / "environment.json")
     updated(content, changes)
     rewrite(case, "environment", content)
+    index = frozen_folder(case.protocol, Places(case.tree)) / "index.json"
+    edit(index, lambda one: one.update(environment_sha256=digest(content)))
 
 
 def in_baseline_files(case: Case, change: Callable[[Any], Any]) -> None:

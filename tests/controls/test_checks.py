@@ -10,7 +10,6 @@ import pytest
 
 from harness.canon import canonical_bytes
 from harness.checks.frozen import RegistrationEvidence, registration
-from harness.errors import HarnessError
 from harness.files import file_sha256
 from harness.protocols.grids import RowKey
 from harness.protocols.load import load_protocol
@@ -19,7 +18,7 @@ from harness.records.run import Deviation
 from .damage import CHECKS, Case, read
 from .faults_apart import FAULTS as APART
 from .faults_of_a_run import FAULTS as OF_A_RUN
-from .planting import Fault, covers, parts, spelled
+from .planting import Fault, turns_red
 
 FAULTS = (*OF_A_RUN, *APART)
 
@@ -33,19 +32,7 @@ def test_the_undamaged_run_has_no_red_row(case: Case, gate: str) -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.gate}: {fault.name}")
 def test_the_planted_fault_is_red(case: Case, fault: Fault) -> None:
     """The fault makes exactly the named rows red; each message names source and condition and says what was found."""
-    named = {str(at): case.source(at) for at in (0, 1)}
-    fault.plant(case)
-    try:
-        red = case.red(fault.gate)
-    except HarnessError as error:
-        red = {"whole": str(error)}
-    rows = [spelled(row, named) for row in fault.rows]
-    assert red, "the gate passes"
-    assert all(any(covers(row, name) for row in rows) for name in red), red
-    assert all(any(covers(row, name) for name in red) for row in rows), red
-    words = [spelled(word, named) for word in fault.words]
-    assert all(word in message for word in words for message in red.values()), red
-    assert all(part in message for name, message in red.items() for part in parts(name)), red
+    turns_red(case, fault)
 
 
 def test_every_registered_gate_has_a_fault() -> None:

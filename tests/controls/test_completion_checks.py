@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from harness.checks.completion import baseline_prefix
-from harness.errors import HarnessError
 from harness.evidence import RunEvidence, guarded
 from harness.protocols.grids import RowKey
 from harness.protocols.load import load_protocol
@@ -16,7 +15,7 @@ from harness.records.sandbox import LimitsInForce
 
 from .damage import COMPLETION_CHECKS, Case, read
 from .faults_of_completion import FAULTS
-from .planting import Fault, covers, parts, spelled
+from .planting import Fault, turns_red
 from .planting_completion import FLAGS, frozen
 
 
@@ -31,19 +30,7 @@ def test_the_undamaged_run_has_no_red_row(completion_case: Case, gate: str) -> N
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.gate}: {fault.name}")
 def test_the_planted_fault_is_red(completion_case: Case, fault: Fault) -> None:
     """The fault makes exactly the named rows red; each message names source and condition and says what was found."""
-    named = {str(at): completion_case.source(at) for at in (0, 1)}
-    fault.plant(completion_case)
-    try:
-        red = completion_case.red(fault.gate)
-    except HarnessError as error:
-        red = {"whole": str(error)}
-    rows = [spelled(row, named) for row in fault.rows]
-    assert red, "the gate passes"
-    assert all(any(covers(row, name) for row in rows) for name in red), red
-    assert all(any(covers(row, name) for name in red) for row in rows), red
-    words = [spelled(word, named) for word in fault.words]
-    assert all(word in message for word in words for message in red.values()), red
-    assert all(part in message for name, message in red.items() for part in parts(name)), red
+    turns_red(completion_case, fault)
 
 
 def test_every_registered_gate_has_a_fault() -> None:

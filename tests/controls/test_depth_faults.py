@@ -12,6 +12,8 @@ import msgspec
 import pytest
 
 from harness.errors import ModelError
+from harness.run import tracing
+from harness.trace import forward
 
 from .damage import Case
 from .generation_depth import (
@@ -46,7 +48,25 @@ from .planting_depth import OTHER, in_baseline_files
 ALL, UNITS = ("*",), ("{0}", "{1}")
 X = ("*:s0_x",)
 ON_X, ON_EOS = ("*:system_x", "*:x_s0"), ("*:system_eos", "*:bos_s0", "*:x_s0", "*:period_s0")
+# Every edge but the one between two official prompts.
+NOT_SYSTEM_EOS = tuple(f"*:{name}" for name in ("system_bos", "system_x", "system_period", "*_s0", "*_s1"))
 ROW_OF_X = 4  # in the protocol's order of conditions
+
+
+def no_logits(patch: pytest.MonkeyPatch) -> None:
+    """The digest of the logits is taken over none of them, so it is the same whatever the hooks do."""
+    patch.setattr(forward, "_hash_logits", lambda logits, mask: ("0" * 64, (0, logits.shape[-1])))
+
+
+def unedited_rows(patch: pytest.MonkeyPatch) -> None:
+    """Every row of a level is fed the level's official prompt; the records say otherwise."""
+    whole = tracing.padded
+
+    def fed(batch: Any, pad_id: int) -> Any:
+        ids, mask = whole(batch, pad_id)
+        return tuple(ids[row % 2] for row in range(len(ids))), mask
+
+    patch.setattr(tracing, "padded", fed)
 
 
 @dataclass(frozen=True)
@@ -76,6 +96,12 @@ BUGS = (
         {"hooks_change_nothing": UNITS},
         lambda patch: hook_that_returns(patch, lambda out: (out[0], out[1] / 2, out[2]), kind="gate_hook"),
     ),
+    Bug("no token's logits are hashed", {"hooks_change_nothing": UNITS}, no_logits),
+    Bug(
+        "a boundary that no edit reaches",
+        {"embedding_identity": NOT_SYSTEM_EOS},
+        unedited_rows,
+    ),
     Bug(
         "a hook that returns its output as it is",
         {},
@@ -104,13 +130,13 @@ BUGS = (
     ),
     Bug(
         "padding counted in, the target after it",
-        {"stages_and_gates": X, "target_tokens": X},
+        {"stages_and_gates": X, "target_tokens": X, "embedding_identity": ON_X, "hooks_change_nothing": UNITS},
         lambda patch: padding_counted(patch, ROW_OF_X),
         with_targets(moved(1), (ROW_OF_X,)),
     ),
     Bug(
         "padding counted in, the target where it was",
-        {"stages_and_gates": X, "embedding_identity": ON_X},
+        {"stages_and_gates": X, "embedding_identity": ON_X, "hooks_change_nothing": UNITS},
         lambda patch: padding_counted(patch, ROW_OF_X),
     ),
     Bug("every target one token on", {"target_tokens": ALL}, given=with_targets(moved(1))),
@@ -137,9 +163,10 @@ BUGS = (
         lambda patch: other_line(patch, "gates", lambda gates: (gates[0], *gates[2:])),
     ),
     Bug("cosines that are no mean", {"edge_trace": ALL}, cosines_halved),
+    Bug("edges computed from right to left", {"edge_trace": ALL}, swapped_edges),
     Bug(
         "edges computed from right to left, not in the replay",
-        {"replay_sources": UNITS},
+        {"edge_trace": ALL, "replay_sources": UNITS},
         swapped_edges,
         runs=NOT_REPLAYED,
     ),

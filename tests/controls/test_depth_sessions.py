@@ -56,8 +56,8 @@ def other_cosine(unit: Any) -> None:
     [
         (
             other_target,
-            {"smoke_passed", "target_tokens", "replay_sources"},
-            {"whole", "{0}:s0_x", "{0}"},
+            {"smoke_passed", "target_tokens", "embedding_identity", "replay_sources"},
+            {"whole", "{0}:s0_x", "{0}:system_x", "{0}:x_s0", "{0}"},
             "target: expected TargetTokens(start=42",
         ),
         (

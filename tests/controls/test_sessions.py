@@ -286,8 +286,8 @@ def test_a_session_over_a_replay_fed_with_the_runs_own_journals(case: Case, judg
 
 
 def test_a_replay_with_every_witness_forged_is_not_found_out(case: Case) -> None:
-    """Known limit: who forges PID, start, model load and moments of every unit makes a replay that the files allow."""
-    copied_replay(case, ("pid", "model_load_id", "started_us", "model_loaded_us"), moments=True)
+    """Known limit: who forges process, moments and hashes of every unit makes a replay that the files allow."""
+    copied_replay(case, ("pid", "model_load_id", "started_us", "model_loaded_us", "str_hash"), moments=True)
     assert case.red("independent_replay") == {}
 
 

@@ -170,7 +170,7 @@ def test_transcript_is_of_this_protocol(nano: LoadedProtocol) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = text.split("<!-- transcript -->")[1].split("<!-- /transcript -->")[0]
     total = 0
-    for loaded in (nano, load_protocol("nano-completion")):
+    for loaded in (nano, load_protocol("nano-completion"), load_protocol("nano-depth")):
         counts = [(gate.id, gate.tiers["smoke"].count) for gate in loaded.protocol.gates if "smoke" in gate.tiers]
         assert f"protocol {loaded.protocol.id} {loaded.digest[:16]} tier smoke" in shown
         assert ", ".join(f"{name} {count}/{count}" for name, count in counts) + "." in shown

@@ -15,7 +15,7 @@ from harness.journal.attempts import AttemptOverError
 from harness.journal.folder import failures, journals
 from harness.journal.requested import first_line, requested_of
 from harness.model.load import LoadOutOfMemoryError, load_model
-from harness.model.memory import is_out_of_memory, load_report, memory_at_failure, refusal
+from harness.model.memory import forget_peaks, is_out_of_memory, load_report, memory_at_failure, refusal
 from harness.protocols.load import load_protocol
 from harness.records.attempts import ExactRequest, RoundedRequest, UnsaidRequest
 from harness.run import engine as engine_module
@@ -194,3 +194,13 @@ def test_a_load_that_is_refused_after_the_end_notes_nothing(fresh, monkeypatch):
     with pytest.raises(AttemptOverError):
         generate_run(fresh.loaded, fresh.request(), fresh.folder)
     assert not fresh.folder.file("oom.json").exists()
+
+
+def test_a_fresh_process_has_no_peak_to_forget(monkeypatch):
+    """Torch refuses to reset a device's peak before CUDA was initialised, and a run's first model is loaded then."""
+    calls = []
+    monkeypatch.setattr(torch.cuda, "init", lambda: calls.append("init"))
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: calls.append(str(device)))
+    forget_peaks(torch.device("cpu"))
+    forget_peaks(torch.device("cuda", 0))
+    assert calls == ["init", "cuda:0"]

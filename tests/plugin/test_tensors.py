@@ -5,16 +5,20 @@ What is frozen here was made by hand, so a session over it fails in other gates;
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pregate_support.mini import PROJECT, run_gates, run_pytest
 from pregate_support.traces import audited, environment_of, land_traces, protocol_tree
 
+from harness.errors import SessionError
 from harness.ledgers.close import close_run
 from harness.model.here import here
 from harness.places import Places
 from harness.plugin.collect import tier_rows
+from harness.plugin.session import GateSession
 from harness.protocols.load import load_protocol
+from harness.snapshots.acceptance import FROZEN
 from harness.snapshots.store import accept
 
 NAMED = ("--protocol", "nano-depth")
@@ -108,3 +112,17 @@ def test_a_session_says_what_it_does_not_compare(request, name):
         (said,) = result.audit["not_compared"]
         assert said.startswith(f"frozen_tensors: {REASON}")
         assert "frozen_tensors" not in gates
+
+
+def test_a_replay_that_nothing_is_left_to_compare_with_is_refused(same, monkeypatch):
+    """Every gate over frozen results left out: green would say that they were reproduced."""
+    monkeypatch.setenv("HARNESS_ROOT", str(same.root))
+    loaded = load_protocol("nano-depth", same)
+    session = GateSession(SimpleNamespace(), same, "replay", (loaded,), {})
+    for left_out, refused in (({}, False), ({"tensors": "x"}, False), (dict.fromkeys(FROZEN, "x"), True)):
+        monkeypatch.setattr(GateSession, "left_out", lambda self, loaded, found=left_out: found)
+        if not refused:
+            session.require_compared(loaded)
+            continue
+        with pytest.raises(SessionError, match="nano-depth: replay: expected frozen results"):
+            session.require_compared(loaded)

@@ -93,9 +93,11 @@ def test_its_lines_are_the_models(unit, depth):
     assert counted == expected_route_decisions(shape, target_tokens=unit.target_tokens, cells=8)
 
 
-def test_both_forwards_give_the_same_logits_and_no_cache(unit):
+def test_both_forwards_give_the_same_logits_and_no_cache(unit, depth):
     """R05 depth 7.1: without hooks and with them."""
     assert unit.hooks.logits_sha256_without == unit.hooks.logits_sha256_with
+    tokens = sum(len(cell.prompt_ids) for cell in unit.cells)
+    assert unit.hooks.logits_without == unit.hooks.logits_with == (tokens, depth.profile.shape.vocabulary_columns)
     assert not unit.cache_returned
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from pregate_support.traces import audited, depth_builder, environment_of, land_traces, protocol_tree
 
-from harness.canon import digest, sha256_hex
+from harness.canon import canonical_bytes, digest, sha256_hex
 from harness.errors import HarnessError, SnapshotError
 from harness.journal.assemble import read_environment
 from harness.journal.folder import RunFolder
@@ -298,6 +298,18 @@ def test_the_frozen_environment_is_the_runs(frozen, tree, run):
     assert frozen_environment("nano-depth", tree) == read_environment(run)
     text = (frozen.folder / "environment.json").read_text(encoding="ascii")
     assert not re.search(r"/work|/tmp|/home|pid|host|_us|_ns", text)
+
+
+def test_another_environment_is_refused_though_the_index_lists_it(frozen, tree):
+    """Frozen tensors would belong to another machine, and no session here would compare them."""
+    path = frozen.folder / "environment.json"
+    content = json.loads(path.read_bytes()) | {"cpu": "another processor"}
+    path.write_bytes(snapshot_bytes(content))
+    index = json.loads((frozen.folder / "index.json").read_bytes())
+    index["units"]["environment"] = sha256_hex(path.read_bytes())
+    (frozen.folder / "index.json").write_bytes(canonical_bytes(index))
+    with pytest.raises(SnapshotError, match="environment_sha256"):
+        read_frozen("nano-depth", tree)
 
 
 def test_before_anything_is_frozen_there_is_no_environment(tree):

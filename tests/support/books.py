@@ -397,7 +397,12 @@ class DepthBuilder(Builder):
                 )
                 for edge in self.protocol.edges
             ),
-            hooks=HookCheck(logits_sha256_without=sha256_hex(b"logits"), logits_sha256_with=sha256_hex(b"logits")),
+            hooks=HookCheck(
+                logits_sha256_without=sha256_hex(b"logits"),
+                logits_sha256_with=sha256_hex(b"logits"),
+                logits_without=(8, 16),
+                logits_with=(8, 16),
+            ),
         )
 
     def depth_run(

@@ -125,9 +125,18 @@ def drawn_generator(unit: SampledEvidence, device: Literal["cpu", "cuda"]) -> Di
 
 
 def sampled_steps(unit: SampledEvidence) -> Differences:
-    """R07 7.1 (2): every emitted ID of every row was checked: its logits finite, itself drawable after the warpers."""
+    """R07 7.1 (2): every emitted ID of every row was checked: its logits finite, itself drawable after the warpers.
+
+    Counts of these steps (those that drew the argmax, those that could draw several IDs) can't exceed them.
+    """
     emitted, checks = sum(cell.length for cell in unit.cells), unit.checks
-    return _differences(
+    parts = {"drew the argmax": checks.argmax, "could draw several IDs": unit.sampling.several}
+    beyond = tuple(
+        differs(f"{_name(unit)} row steps that {name}", f"0 to {emitted}", count)
+        for name, count in parts.items()
+        if not 0 <= count <= emitted
+    )
+    return beyond + _differences(
         unit,
         (
             ("row steps checked", emitted, checks.rows_checked),

@@ -1,5 +1,7 @@
 """Sampling checks over records made by hand: a good batch passes each, and each planted fault turns one red by name."""
 
+import re
+
 import msgspec
 import pytest
 from pregate_support.sampling import (
@@ -273,6 +275,16 @@ def test_an_id_outside_the_nucleus_is_named(unit):
     """One row step less had a probability."""
     (found,) = sampled_steps(changed(unit, drawable=unit.sampling.drawable - 1))
     assert found.startswith(f"{UNIT} row steps that drew an ID with a probability: expected ")
+
+
+@pytest.mark.parametrize("count", [-1, 10**6])
+def test_counts_beyond_the_steps_are_named(unit, count):
+    """Steps that drew the argmax, or could draw several IDs, are some of those that were checked."""
+    argmax = msgspec.structs.replace(unit, checks=msgspec.structs.replace(unit.checks, argmax=count))
+    (found,) = sampled_steps(argmax)
+    assert re.fullmatch(rf"{UNIT} row steps that drew the argmax: expected 0 to \d+, found {count}", found)
+    (found,) = sampled_steps(changed(unit, several=count))
+    assert re.fullmatch(rf"{UNIT} row steps that could draw several IDs: expected 0 to \d+, found {count}", found)
 
 
 def test_a_draw_need_not_be_the_argmax(unit):

@@ -218,6 +218,13 @@ DRAWS = (
             ("drawable", in_sampling(drawable=lambda rows: rows - 1), "an ID with a probability: expected 288"),
         )
     ),
+    Fault(
+        "sampled_steps",
+        "more steps with a choice than steps",
+        in_sampling(several=289),
+        UNIT,
+        ("several IDs: expected 0 to 288",),
+    ),
     *(
         Fault("replicates_part", name, plant, ALL, words)
         for name, plant, words in (

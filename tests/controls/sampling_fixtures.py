@@ -1,6 +1,5 @@
 """Fixtures of the sampling controls: a passed formal run of `mini-sampling`, copies of it, and sessions over them."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,20 +15,13 @@ from .damage_sampling import SampledCase
 __all__ = ["fresh_sampling", "judge_sampling", "sampling_case", "sampling_run", "sampling_session"]
 
 
-def fake_engine(kind: str = "", log: Path | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
-    """(arguments, environment) of a session under the fake engine that imports what this session imports."""
-    arguments, env = engine_arguments(kind, log)
-    own = os.environ.get("PYTHONPATH")
-    return arguments, env | ({"PYTHONPATH": f"{env['PYTHONPATH']}{os.pathsep}{own}"} if own else {})
-
-
 @pytest.fixture(scope="session")
 def sampling_session(formal_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     """A passed formal session of `mini-sampling` in a tree of its own, unfrozen. Read only."""
 
     def make(folder: Path) -> Result:
         tree = make_sampling_tree(formal_run, folder / "tree")
-        arguments, env = fake_engine()
+        arguments, env = engine_arguments()
         named = ("--run", f"reports/{SAMPLING}/formal-1")
         return run_gates(tree, "-m", "formal", *named, *arguments, protocol=SAMPLING, env=env)
 
@@ -63,7 +55,7 @@ def judge_sampling(sampling_case: SampledCase) -> Callable[..., Any]:
     """`judge_sampling(kind)`: a formal session over the sampling run as it lies there, under a fake engine."""
 
     def judge(kind: str = "", log: Path | None = None) -> Any:
-        arguments, env = fake_engine(kind, log)
+        arguments, env = engine_arguments(kind, log)
         named = ("--run", str(sampling_case.run))
         return run_gates(sampling_case.tree, "-m", "formal", *named, *arguments, protocol=SAMPLING, env=env)
 

@@ -101,9 +101,8 @@ def test_a_snapshot_has_the_run_seed(code):
     assert content["run_seed"] == unit.sampling.seeds.run
     assert content["replicate"] == unit.replicate
     assert [cell["condition"] for cell in content["cells"]] == ["s0_eos", "s1_eos", "s0_period", "s1_period"]
-    accounts = {"stop", "completion", "terminal", "numeric", "program"}
-    assert accounts <= set(content["cells"][0])
-    assert not {"baseline", "verdict", "outcome"} & set(content["cells"][0])
+    assert {"stop", "numeric", "program"} <= set(content["cells"][0])
+    assert not {"baseline", "verdict", "outcome", "completion", "terminal"} & set(content["cells"][0])
 
 
 def test_a_snapshot_has_no_generator_state_and_no_time(code):
@@ -144,6 +143,30 @@ def test_cells_that_share_an_execution_each_have_its_verdict(code):
     assert cells["s0_eos"]["candidate_sha256"] != cells["s0_period"]["candidate_sha256"]
     assert cells["s0_eos"]["tests_sha256"] == cells["s0_period"]["tests_sha256"]
     assert cells["s1_period"] == {"state": "not_executed", "reason": "extract_failed"}
+
+
+@pytest.fixture(scope="module")
+def unfenced(loaded):
+    """A batch whose programs passed, cut at the budget without a fence; its books with its verdicts and without."""
+    key = next(key for key in loaded.units("formal", loaded.domains) if key.domain == "code")
+    builder = sampled_builder(loaded).with_grid("formal", per_domain=1, replicates=(key.replicate,))
+    unit = builder.drawn("code", 0, {"*": Said(FENCED.strip("`").removeprefix("python\n"), eos=False)}, replicate="R0")
+    run = builder.sampled_run((unit,))
+    made = builder.verdicts(run, {})
+    replayed = builder.with_grid("replay", per_domain=1, replicates=(key.replicate,))
+    executed = sampled_ledger(builder.protocol, run, made)
+    return unit, executed, sampled_ledger(replayed.protocol, replace(run, grid="replay"), {}), made
+
+
+def test_tests_that_passed_are_a_terminal_beside_the_verdict_alone(unfenced):
+    """R07 8.2: without a fence only the tests end a program, and a replay that runs none has the frozen cells."""
+    unit, executed, replayed, made = unfenced
+    assert [row.terminal.reached for row in executed.cells] == [True] * 4
+    assert [row.terminal.reached for row in replayed.cells] == [False] * 4
+    assert unit_snapshot(unit, executed) == unit_snapshot(unit, replayed)
+    verdicts = [(one["terminal"], one["completion"]) for one in verdict_snapshot(unit, executed, made)["cells"]]
+    reached = {"state": "judged", "explicit": False, "reached": True}
+    assert verdicts == [(reached, "TASK_TERMINAL_BEFORE_EOS")] * 4
 
 
 def test_a_sampled_run_is_accepted(loaded, accepted):

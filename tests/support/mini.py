@@ -209,7 +209,10 @@ def environment(tree: Path, extra: Mapping[str, str] | None = None) -> dict[str,
     """The environment of a session over the tree: nothing of the outer session's reaches it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_", "HARNESS_"))}
     # Threads that wait without spinning: on a busy machine a two-thread variant would take a minute.
-    return kept | {"HARNESS_ROOT": str(tree), "OMP_WAIT_POLICY": "PASSIVE"} | dict(extra or {})
+    own = {"HARNESS_ROOT": str(tree), "OMP_WAIT_POLICY": "PASSIVE"} | dict(extra or {})
+    # The session imports the harness of these tests, wherever another one is installed.
+    planted = [own["PYTHONPATH"]] if "PYTHONPATH" in own else []
+    return kept | own | {"PYTHONPATH": os.pathsep.join([*planted, str(PROJECT)])}
 
 
 def _copy_model(target: Path) -> None:

@@ -1,0 +1,135 @@
+"""Every figure that a run supports, with what it is about: from its claims, statistics and gates, and its grids' sizes."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from typing import Any
+
+import msgspec
+
+from harness.claims.facets import APART, Facets, facets_of
+from harness.claims.quoted import Quoted
+from harness.claims.view import RunView
+from harness.protocols.grids import denominators
+from harness.records.claims import Claims
+
+NAMES = ("domain", "condition", "measure", "edge")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`count` of `of`, where it stands, and what it is about."""
+
+    count: int
+    of: int
+    where: str
+    facets: Facets
+
+
+@dataclass(slots=True)
+class Supported:
+    """What may be quoted. `sizes`: numbers of the protocol's grids; `numbers`: means and sums of the statistics."""
+
+    facts: list[Fact] = field(default_factory=list)
+    sizes: set[int] = field(default_factory=set)
+    numbers: set[Decimal] = field(default_factory=set)
+
+    def about(self, said: Facets) -> list[Fact]:
+        """The facts that may be quoted in a clause about `said`."""
+        return [fact for fact in self.facts if fact.facets.covers(said)]
+
+
+def supported(view: RunView, claims: Claims) -> Supported:
+    """Everything that a judged run gives a write-up to quote."""
+    found = Supported()
+    if view.folder.file("statistics.json").exists():
+        _walk(msgspec.to_builtins(view.statistics), (), found)
+    for gate in view.audit.gates:
+        found.facts.append(Fact(gate.passed, gate.registered, f"audit.{gate.id}", facets_of([gate.id])))
+    _claimed(view, claims, found)
+    found.sizes |= set(_sizes(view))
+    return found
+
+
+def _claimed(view: RunView, claims: Claims, found: Supported) -> None:
+    """The figures of claims; what was made apart may also be said to be so many of the run's own cells."""
+    for claim in claims.permitted:
+        for one in claim.figures:
+            facets = facets_of([one.source.split(".")[1], *(("replay",) if one.source.startswith("replay.") else ())])
+            facets |= facets_of(["conditioned"] if claim.heading == "diagnostics" else [])
+            found.facts.append(Fact(one.count, one.of, one.source, facets))
+            if one.source == "replay.cells":
+                found.facts.append(Fact(one.count, view.sizes.cells, f"{one.source} of the run's cells", facets))
+
+
+def _walk(value: Any, path: tuple[str, ...], found: Supported) -> None:
+    """Counts, sums and means of a record, by the fields and groups that they stand in."""
+    if isinstance(value, dict):
+        path += tuple(str(value[name]) for name in NAMES if isinstance(value.get(name), str) and value[name])
+        if {"count", "of"} <= {*value} and isinstance(value["count"], int):
+            found.facts.append(Fact(value["count"], value["of"], ".".join(path), facets_of(path)))
+        if {"sum", "n"} <= {*value} and value["n"]:
+            found.numbers |= {Decimal(value["sum"]) / Decimal(value["n"]), Decimal(value["sum"])}
+        for name, inner in value.items():
+            _walk(inner, (*path, name), found)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _walk(inner, path, found)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        found.numbers.add(Decimal(repr(value)))
+
+
+def _sizes(view: RunView) -> Iterator[int]:
+    """Numbers that describe the design: no outcome is among them."""
+    protocol, domains = view.loaded.protocol, len(view.spec.domains)
+    for name, grid in protocol.grids.items():
+        sizes = denominators(protocol, name, domains)
+        yield from (sizes.sources, sizes.units, sizes.cells, sizes.edges, grid.per_domain, grid.max_new_tokens)
+        yield len(grid.replicates)
+    yield from (len(protocol.conditions), len(protocol.edges), domains, len(protocol.placements))
+    yield from _integers(msgspec.to_builtins(view.loaded.profile.shape))
+    yield from _integers(msgspec.to_builtins(protocol.boundaries))
+    yield from (view.run.baseline.max_new_tokens,) if hasattr(view.run, "baseline") else ()
+
+
+def _integers(value: Any) -> Iterable[int]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield value
+    for one in inner:
+        yield from _integers(one)
+
+
+def holds(known: Supported, one: Quoted, said: Facets, alone: bool) -> bool:
+    """Whether a quoted figure is one of the run's, given what its clause is about.
+
+    `alone`: no other number stands in the clause. Then a number beside an outcome's words is that outcome's count, and
+    the size of the grid isn't one.
+    """
+    facts = known.about(said)
+    if one.form == "fraction":
+        return any(one.values == (fact.count, fact.of) for fact in facts)
+    value = one.values[0]
+    if one.form == "all":
+        return any(value == fact.count == fact.of for fact in facts) or (not said.apart | said.measure and value in known.sizes)
+    if one.form == "percentage":
+        return any(fact.of and _rounds(Decimal(100 * fact.count) / fact.of, value) for fact in facts)
+    if one.form == "decimal":
+        return any(_rounds(number, value) for number in known.numbers)
+    counts = any(value == fact.count for fact in facts)
+    if said.apart or (alone and said.measure):
+        return counts or (not alone and any(value == fact.of for fact in facts))
+    return counts or value in known.sizes or value in known.numbers or any(value == fact.of for fact in facts)
+
+
+def _rounds(exact: Decimal, shown: Decimal) -> bool:
+    places = Decimal(1).scaleb(shown.as_tuple().exponent if isinstance(shown.as_tuple().exponent, int) else 0)
+    return shown in {exact.quantize(places, rule) for rule in (ROUND_HALF_EVEN, ROUND_HALF_UP)}
+
+
+def nearest(known: Supported, said: Facets) -> str:
+    """What the run has to say on the matter, for the message of a figure that it doesn't support."""
+    facts = sorted(known.about(said), key=lambda fact: (len(fact.where), fact.where)) if said else []
+    shown = list(dict.fromkeys(f"{fact.count}/{fact.of} ({fact.where})" for fact in facts))[:3]
+    names = sorted(said.apart & {*APART})
+    return " or ".join(shown) or f"a figure of this run{' on ' + ', '.join(names) if names else ''}, which has none"

@@ -8,7 +8,7 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.evaluation import CodeMissing, CodeRule, CompletionClass, NumericExtraction
-from harness.records.ledger import Comparison, Count, EdgeSummary, NotObserved, Total
+from harness.records.ledger import Comparison, Count, EdgeSummary, LedgerHead, NotObserved, StatisticsHead, Total
 from harness.records.protocol import CompletionEvaluators
 from harness.records.sandbox import Outcome
 
@@ -136,19 +136,10 @@ class CompletionEdgeRow(Record):
     comparison: Comparison
 
 
-class CompletionLedger(Record):
+class CompletionLedger(LedgerHead):
     """ledger.json of a completion run: rows in the protocol's order (domain, index, replicate, condition or edge)."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
     baseline_run_sha256: str
-    result_name: str
-    grid: str
-    port: bool
-    domains: tuple[str, ...]
     evaluators: CompletionEvaluators
     cells: tuple[CompletionRow, ...]
     edges: tuple[CompletionEdgeRow, ...]
@@ -254,17 +245,8 @@ class CompletionEdgeGroup(Record):
     classes: dict[str, Count]
 
 
-class CompletionStatistics(Record):
+class CompletionStatistics(StatisticsHead):
     """statistics.json of a completion run: counts over one ledger, each with its denominator, no interval."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
-    ledger_sha256: str
-    result_name: str
-    grid: str
-    port: bool
     groups: tuple[CompletionGroup, ...]
     edges: tuple[CompletionEdgeGroup, ...]

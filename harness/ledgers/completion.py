@@ -10,9 +10,10 @@ import msgspec
 from harness.compare import TODO, cells_by_condition, common_prefix
 from harness.errors import JournalError
 from harness.evaluate.completion import stop_state
-from harness.ledgers.accounts import Executions, Reading, accounts, edge_rows, require_one_end, verdicts_of
+from harness.ledgers.accounts import accounts, edge_rows
 from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
+from harness.ledgers.reading import Executions, Reading, require_one_end, verdicts_of
 from harness.records.completion import AccountedRow, BaselineCompared, CompletionLedger, CompletionRow
 from harness.records.protocol import CompletionProtocol
 from harness.records.run import BaselineCell, CellRecord, CompletionRun, UnitEvidence
@@ -43,7 +44,9 @@ def completion_ledger(protocol: CompletionProtocol, run: CompletionRun, executio
     )
 
 
-def _row(row: AccountedRow, at: Reading, cell: CellRecord, baseline: BaselineCell) -> CompletionRow:
+def _row(
+    row: AccountedRow, at: Reading[CompletionProtocol, CompletionRun], cell: CellRecord, baseline: BaselineCell
+) -> CompletionRow:
     require_one_end(f"baseline {at.where(cell)}", eos=baseline.eos, truncated=baseline.truncated)
     compared = _compared(at.run.baseline.max_new_tokens, baseline, cell)
     return CompletionRow(**msgspec.structs.asdict(row), baseline=compared)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from harness.compare import cells_by_condition, compare_ids
-from harness.ledgers.accounts import Executions, Reading, accounts, edge_rows, verdicts_of
+from harness.ledgers.accounts import accounts, edge_rows
 from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
+from harness.ledgers.reading import Executions, Reading, verdicts_of
 from harness.records.protocol import SamplingProtocol
 from harness.records.sampling import SampledEvidence, SampledRun
 from harness.records.sampling_ledger import SampledLedger, SeedPairRow

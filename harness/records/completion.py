@@ -97,8 +97,8 @@ class BaselineCompared(Record):
     prefix_exact: bool
 
 
-class AccountedRow(Record):
-    """One cell by its identity, with its four accounts. `length` in tokens, EOS counted."""
+class StoppedRow(Record):
+    """One cell by its identity and how it stopped: what every row of a judged cell begins with. `length` in tokens."""
 
     domain: str
     index: int
@@ -108,6 +108,11 @@ class AccountedRow(Record):
     generated_sha256: str
     length: int
     stop: Stop
+
+
+class AccountedRow(StoppedRow):
+    """One cell with its four accounts, of which `stop` is the first."""
+
     completion: CompletionClass
     terminal: Terminal | NotObserved
     numeric: NumericJudged | NumericWithoutGold | NotObserved

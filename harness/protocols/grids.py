@@ -5,6 +5,7 @@ Everything that has a denominator gets it here. Joining is by identity, never by
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 from harness.protocols.stages import expected_gates, expected_stages
 from harness.records.manifest import Denominators
@@ -20,8 +21,10 @@ from harness.records.protocol import (
     PairRule,
     Protocol,
     Rows,
+    TaskCrnProtocol,
     Variant,
 )
+from harness.records.taped import GridBlock
 
 # Replicates of protocols that have one only: not worth a word in every test ID.
 SINGLE = ("greedy", "forward")
@@ -78,23 +81,38 @@ def unit_keys(
     protocol: Protocol, sources: dict[tuple[str, int], str], grid: str, domains: tuple[str, ...]
 ) -> tuple[UnitKey, ...]:
     """The grid's units in running order: domain order, rank, replicate. `sources` maps (domain, index) to the ID."""
-    chosen = grid_of(protocol, grid)
     return tuple(
         UnitKey(domain.name, index, sources[domain.name, index], replicate)
         for domain in protocol.domains
         if domain.name in domains
-        for index in range(chosen.per_domain)
-        for replicate in chosen.replicates
+        for index, replicate in grid_places(protocol, grid)
     )
+
+
+def grid_places(protocol: Protocol, grid: str) -> tuple[tuple[int, str], ...]:
+    """A grid's (rank, replicate) pairs within a domain, in running order: rank ascending, then the grid's replicates.
+
+    The one place that says which of ranks x replicates a grid has: all, or those of its blocks (R08 5.2).
+    """
+    chosen, blocks = grid_of(protocol, grid), grid_blocks(protocol, grid)
+    every = tuple((index, replicate) for index in range(chosen.per_domain) for replicate in chosen.replicates)
+    if not blocks:
+        return every
+    listed = {pair for block in blocks for pair in product(block.indices, block.replicates)}
+    return tuple(pair for pair in every if pair in listed)
+
+
+def grid_blocks(protocol: Protocol, grid: str) -> tuple[GridBlock, ...]:
+    """The registered blocks of a grid; none where the protocol's grids are whole products."""
+    return protocol.grid_blocks[grid] if isinstance(protocol, TaskCrnProtocol) else ()
 
 
 def denominators(protocol: Protocol, grid: str, domains: int) -> Denominators:
     """Counts of a grid over that many domains."""
-    chosen = grid_of(protocol, grid)
-    sources = domains * chosen.per_domain
-    units = sources * len(chosen.replicates)
+    places = grid_places(protocol, grid)
+    units = domains * len(places)
     return Denominators(
-        sources=sources,
+        sources=domains * len({index for index, _ in places}),
         units=units,
         cells=units * len(protocol.conditions),
         edges=units * len(protocol.edges),

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.evaluate.numeric.exact import plain
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM
 from harness.ledgers.counts import count
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.ledgers.sampling_groups import Groups, Source
 from harness.ledgers.sampling_measures import executed, value_of
 from harness.protocols.grids import is_executed

@@ -7,11 +7,13 @@ from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.ledgers.book import AnyLedger, GenerationLedger, ledger_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
-from harness.records.completion import AccountedRow, CompletionEdgeRow
+from harness.records.completion import CompletionEdgeRow, CompletionLedger, StoppedRow
 from harness.records.depth_ledger import DepthLedger
-from harness.records.ledger import CellRow, EdgeRow
+from harness.records.ledger import CellRow, EdgeRow, Ledger
+from harness.records.sampling_ledger import SampledLedger
+from harness.records.task_ledger import TaskLedger
 
-Row = CellRow | EdgeRow | AccountedRow | CompletionEdgeRow
+Row = CellRow | EdgeRow | StoppedRow | CompletionEdgeRow
 
 
 def observations(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -23,8 +25,8 @@ def observations(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def paired_comparison(evidence: RunEvidence, row: RowKey) -> Differences:
     """The edge's row exists once, follows from the two cells' IDs, and is possible at all."""
-    stored = [one for one in _generated(evidence.ledger).edges if _is(one, row) and one.edge == row.item]
-    again = [one for one in recomputed(evidence).edges if _is(one, row) and one.edge == row.item]
+    stored = [one for one in _compared(evidence.ledger).edges if _is(one, row) and one.edge == row.item]
+    again = [one for one in _compared(recomputed(evidence)).edges if _is(one, row) and one.edge == row.item]
     found = _same(row, stored, again)
     if found:
         return found
@@ -49,6 +51,12 @@ def eq_pair(pair: tuple[int, int]) -> bool:
 def _generated(book: AnyLedger) -> GenerationLedger:
     if isinstance(book, DepthLedger):
         raise RuntimeError("outputs are compared, and a trace has none")
+    return book
+
+
+def _compared(book: AnyLedger) -> Ledger | CompletionLedger | SampledLedger:
+    if isinstance(book, DepthLedger | TaskLedger):
+        raise RuntimeError("this ledger registers no edges")
     return book
 
 

@@ -12,7 +12,7 @@ import msgspec
 from harness.canon import digest, sha256_hex
 from harness.ledgers.book import AnyLedger
 from harness.protocols.stages import EMBEDDING
-from harness.records.completion import AccountedRow, CodeAccount, CompletionRow, Executed
+from harness.records.completion import AccountedRow, CodeAccount, CompletionRow, Executed, StoppedRow
 from harness.records.depth import HiddenStage, TraceEvidence
 from harness.records.depth_ledger import DepthCellRow
 from harness.records.kinds import AnyUnit
@@ -134,10 +134,12 @@ def _identity(unit: AnyUnit) -> dict[str, Any]:
     }
 
 
-def _cell(cell: CellRecord, row: CellRow | AccountedRow) -> dict[str, Any]:
+def _cell(cell: CellRecord, row: CellRow | StoppedRow) -> dict[str, Any]:
     plain: dict[str, Any] = {name: msgspec.to_builtins(getattr(cell, name)) for name in CELL_FIELDS}
     if isinstance(row, CellRow):
         return plain | {"number": msgspec.to_builtins(row.number), "syntax": msgspec.to_builtins(row.syntax)}
+    if not isinstance(row, AccountedRow):
+        return plain | {"stop": row.stop}
     left_out = OF_VERDICT if _follows_verdict(row) else ()
     named = [
         name for name in (*ACCOUNTS, *(("baseline",) if isinstance(row, CompletionRow) else ())) if name not in left_out

@@ -4,7 +4,7 @@ Everything that has a denominator gets it here. Joining is by identity, never by
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from harness.protocols.stages import expected_gates, expected_stages
@@ -13,6 +13,7 @@ from harness.records.profile import Profile
 from harness.records.protocol import (
     AnyProtocol,
     BehaviorProtocol,
+    BlockedProtocol,
     DepthProtocol,
     Domain,
     Gate,
@@ -21,7 +22,6 @@ from harness.records.protocol import (
     PairRule,
     Protocol,
     Rows,
-    TaskCrnProtocol,
     Variant,
 )
 from harness.records.taped import GridBlock
@@ -64,7 +64,7 @@ class RowKey:
         if self.unit is not None:
             parts += (
                 [self.unit.source_id, self.unit.replicate]
-                if self.unit.replicate not in SINGLE
+                if self.unit.replicate not in (*SINGLE, "")
                 else [self.unit.source_id]
             )
         return ":".join([*parts, self.item] if self.item else parts)
@@ -104,7 +104,7 @@ def grid_places(protocol: Protocol, grid: str) -> tuple[tuple[int, str], ...]:
 
 def grid_blocks(protocol: Protocol, grid: str) -> tuple[GridBlock, ...]:
     """The registered blocks of a grid; none where the protocol's grids are whole products."""
-    return protocol.grid_blocks[grid] if isinstance(protocol, TaskCrnProtocol) else ()
+    return protocol.grid_blocks[grid] if isinstance(protocol, BlockedProtocol) else ()
 
 
 def denominators(protocol: Protocol, grid: str, domains: int) -> Denominators:
@@ -127,6 +127,7 @@ def gate_rows(protocol: AnyProtocol, profile: Profile, gate: Gate, units: tuple[
     rows: dict[Rows, Callable[[], tuple[RowKey, ...]]] = {
         "whole": lambda: (RowKey(None, "whole"),),
         "identities": lambda: tuple(RowKey(None, name) for name in identities),
+        "prompts": lambda: _prompts(protocol, units),
         "cells": lambda: _cells(protocol, units),
         "executed_cells": lambda: _cells(protocol, executed),
         "units": lambda: tuple(RowKey(unit, "") for unit in units),
@@ -161,6 +162,12 @@ def digest_variant(name: str, scope: str) -> str:
 
 def _cells(protocol: AnyProtocol, units: tuple[UnitKey, ...]) -> tuple[RowKey, ...]:
     return tuple(RowKey(unit, condition.id) for unit in units for condition in protocol.conditions)
+
+
+def _prompts(protocol: AnyProtocol, units: tuple[UnitKey, ...]) -> tuple[RowKey, ...]:
+    """Each source x condition once, whatever the replicates: a prompt is the same under all of them."""
+    sources = {unit.source_id: replace(unit, replicate="") for unit in units}
+    return _cells(protocol, tuple(sources.values()))
 
 
 def is_executed(domain: Domain) -> bool:

@@ -20,11 +20,21 @@ from harness.records.taped import (
 
 Tier = Literal["smoke", "formal", "replay"]
 Reach = Literal[
-    "registration", "smoke_record", "run", "same_process", "placement", "replay", "determinism", "snapshots", "tensors"
+    "registration",
+    "smoke_record",
+    "run",
+    "same_process",
+    "loop",
+    "placement",
+    "replay",
+    "determinism",
+    "snapshots",
+    "tensors",
 ]
 Rows = Literal[
     "whole",
     "identities",
+    "prompts",
     "cells",
     "executed_cells",
     "units",
@@ -34,6 +44,8 @@ Rows = Literal[
     "stage_digests",
     "gate_digests",
 ]
+
+LoopProgram = Literal["generate", "own_loop"]
 
 
 class PublishedReference(Record):
@@ -421,6 +433,19 @@ class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
     baseline: FrozenBaseline | OwedBaseline
 
 
-AnyProtocol = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | DepthProtocol
+class LoopCheckProtocol(GenerationProtocol, tag_field="kind", tag="loop_check"):
+    """What a part of a task protocol's smoke run is made under: its cells, decoded greedily by one of two programs.
+
+    Derived from the task protocol (`harness.protocols.loops`) and never registered: no protocol.toml holds one.
+    """
+
+    by: LoopProgram
+    decode: DecodeContract
+    grid_blocks: dict[str, tuple[GridBlock, ...]]
+
+
+RegisteredProtocol = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | DepthProtocol
+AnyProtocol = RegisteredProtocol | LoopCheckProtocol
+BlockedProtocol = TaskCrnProtocol | LoopCheckProtocol
 AnyJudged = CompletionProtocol | SamplingProtocol | TaskCrnProtocol
 BaselinedProtocol = CompletionProtocol | SamplingProtocol | DepthProtocol

@@ -9,7 +9,7 @@ from typing import Literal
 from harness.records.base import Record
 from harness.records.evaluation import CodeRule, NumericRule
 from harness.records.run import AssembledRun, CodeTask, UnitEvidence, UnitObservation
-from harness.records.tapes import LoopChecks, RowTape, SamplerContract
+from harness.records.tapes import RowTape, SamplerContract
 
 
 class RegisteredTape(Record):
@@ -31,8 +31,8 @@ class TapeRegister(Record):
 class TapedContract(Record):
     """How tokens are drawn (R08 2 and 4): the project's own loop over fixed rows, and the registered sampler.
 
-    `finished_rows`: after its EOS a row is fed PAD with mask 0 while the others go on. `generator_seed`: every generator
-    is set to it before each unit, and nothing may draw from any of them.
+    `finished_rows`: after its EOS a row is fed PAD with mask 0 while the others go on. `generator_seed`: every
+    generator is set to it before each unit, and nothing may draw from any of them.
     """
 
     strategy: Literal["tape"]
@@ -49,7 +49,7 @@ class TapedContract(Record):
 
 
 class GridBlock(Record):
-    """Part of a grid: these ranks in each domain under these replicates. `role` keeps parts apart in every statistic."""
+    """Part of a grid: these ranks in each domain under these replicates. Statistics never pool two roles."""
 
     role: Literal["primary", "diagnostic", "check"]
     indices: tuple[int, ...]
@@ -98,13 +98,17 @@ class BootstrapRule(Record):
 
 
 class TapedBatch(Record):
-    """How one unit was drawn. `rows`: each row's account, in row order; `shape`: rows and columns of the logits."""
+    """How one unit was drawn. `columns` of the logits; `rows`: each row's account, in row order.
+
+    `cache`: class of the cache that the model gave back, `cached`: positions that it held after the last forward.
+    """
 
     label: str
     sha256: str
     sampler: SamplerContract
     columns: int
-    checks: LoopChecks
+    cache: str
+    cached: int
     rows: tuple[RowTape, ...]
 
 
@@ -123,9 +127,39 @@ class TapedJournal(Record):
     observation: UnitObservation
 
 
-class TapedRun(AssembledRun):
-    """run.json of a task protocol: gold numbers and code tasks are part of it; it has no baseline."""
+class RunBlock(GridBlock):
+    """A block of the run's grid with what it gave. No two blocks share a cell, and no count is over both."""
 
+    units: int
+    cells: int
+
+
+class LoopCell(Record):
+    """One cell of both programs: tokens that they have in common from the start, and whether all are the same."""
+
+    source_id: str
+    condition: str
+    common_prefix: int
+    ids_exact: bool
+
+
+class LoopComparison(Record):
+    """loop.json of a smoke run: transformers' `generate` and the own loop with argmax, greedy over the same cells.
+
+    Both sides by the SHA-256 of their run.json. `exact` of `cells`.
+    """
+
+    schema: Literal[1]
+    generate_run_sha256: str
+    own_run_sha256: str
+    exact: int
+    cells: tuple[LoopCell, ...]
+
+
+class TapedRun(AssembledRun):
+    """run.json of a task protocol: its blocks, gold numbers and code tasks are part of it; it has no baseline."""
+
+    blocks: tuple[RunBlock, ...]
     gold: dict[str, str]
     tasks: dict[str, CodeTask]
     units: tuple[TapedEvidence, ...]

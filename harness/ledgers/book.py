@@ -12,7 +12,8 @@ from harness.ledgers.depth_statistics import depth_statistics
 from harness.ledgers.sampling import sampled_ledger
 from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.ledgers.statistics import statistics
-from harness.ledgers.task import task_ledger, task_statistics
+from harness.ledgers.task import task_ledger
+from harness.ledgers.task_statistics import task_statistics
 from harness.records.completion import CompletionLedger, CompletionStatistics
 from harness.records.depth import DepthRun
 from harness.records.depth_ledger import DepthLedger, DepthStatistics
@@ -31,12 +32,19 @@ from harness.records.sampling import SampledRun
 from harness.records.sampling_ledger import NoSampledStatistics, SampledLedger, SampledStatistics
 from harness.records.sandbox import Execution
 from harness.records.taped import TapedRun
-from harness.records.task_ledger import TaskLedger, TaskStatistics
+from harness.records.task_ledger import NoTaskStatistics, TaskLedger, TaskStatistics
 
-GenerationLedger = Ledger | CompletionLedger | SampledLedger | TaskLedger
-AnyLedger = GenerationLedger | DepthLedger
+GenerationLedger = Ledger | CompletionLedger | SampledLedger
+OutputLedger = GenerationLedger | TaskLedger
+AnyLedger = OutputLedger | DepthLedger
 AnyStatistics = (
-    Statistics | CompletionStatistics | SampledStatistics | NoSampledStatistics | DepthStatistics | TaskStatistics
+    Statistics
+    | CompletionStatistics
+    | SampledStatistics
+    | NoSampledStatistics
+    | TaskStatistics
+    | NoTaskStatistics
+    | DepthStatistics
 )
 
 
@@ -70,9 +78,7 @@ def statistics_of(protocol: AnyProtocol, book: AnyLedger) -> AnyStatistics:
     raise RuntimeError(f"{protocol.id} has no {type(book).__name__}")
 
 
-def ledger_type(
-    protocol: AnyProtocol,
-) -> type[Ledger] | type[CompletionLedger] | type[SampledLedger] | type[DepthLedger] | type[TaskLedger]:
+def ledger_type(protocol: AnyProtocol) -> type[AnyLedger]:
     """The record that ledger.json of the protocol's runs holds."""
     if isinstance(protocol, DepthProtocol):
         return DepthLedger

@@ -12,8 +12,9 @@ from harness.errors import JournalError
 from harness.evaluate.numeric.exact import plain
 from harness.ledgers.counts import count
 from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
-from harness.ledgers.sampling_groups import Groups, Source
+from harness.ledgers.sampling_groups import Groups
 from harness.ledgers.sampling_measures import executed, value_of
+from harness.ledgers.whole import Source
 from harness.protocols.grids import is_executed
 from harness.records.completion import AccountedRow, CodeAccount, NumericWithoutGold, ProgramTaken
 from harness.records.evaluation import NumericFound

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from harness.evidence import Differences, RunEvidence, cell_name, differs
-from harness.ledgers.book import AnyLedger, GenerationLedger, ledger_of
+from harness.ledgers.book import AnyLedger, GenerationLedger, OutputLedger, ledger_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
-from harness.records.completion import CompletionEdgeRow, CompletionLedger, StoppedRow
+from harness.records.completion import AccountedRow, CompletionEdgeRow
 from harness.records.depth_ledger import DepthLedger
-from harness.records.ledger import CellRow, EdgeRow, Ledger
-from harness.records.sampling_ledger import SampledLedger
-from harness.records.task_ledger import TaskLedger
+from harness.records.ledger import CellRow, EdgeRow
+from harness.records.task_ledger import TaskLedger, TaskRow
 
-Row = CellRow | EdgeRow | StoppedRow | CompletionEdgeRow
+Row = CellRow | EdgeRow | AccountedRow | CompletionEdgeRow | TaskRow
 
 
 def observations(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -48,19 +47,19 @@ def eq_pair(pair: tuple[int, int]) -> bool:
     return pair[0] == pair[1]
 
 
-def _generated(book: AnyLedger) -> GenerationLedger:
+def _generated(book: AnyLedger) -> OutputLedger:
     if isinstance(book, DepthLedger):
         raise RuntimeError("outputs are compared, and a trace has none")
     return book
 
 
-def _compared(book: AnyLedger) -> Ledger | CompletionLedger | SampledLedger:
-    if isinstance(book, DepthLedger | TaskLedger):
-        raise RuntimeError("this ledger registers no edges")
+def _compared(book: AnyLedger) -> GenerationLedger:
+    if isinstance(book, TaskLedger | DepthLedger):
+        raise RuntimeError("edges are of ledgers that compare outputs over edges")
     return book
 
 
-def recomputed(evidence: RunEvidence) -> GenerationLedger:
+def recomputed(evidence: RunEvidence) -> OutputLedger:
     """The ledger that the run and its executions give now, computed once for a piece of evidence."""
     cache = evidence.__dict__
     if "_recomputed" not in cache:

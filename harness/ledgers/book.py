@@ -34,8 +34,9 @@ from harness.records.sandbox import Execution
 from harness.records.taped import TapedRun
 from harness.records.task_ledger import NoTaskStatistics, TaskLedger, TaskStatistics
 
-GenerationLedger = Ledger | CompletionLedger | SampledLedger | TaskLedger
-AnyLedger = GenerationLedger | DepthLedger
+GenerationLedger = Ledger | CompletionLedger | SampledLedger
+OutputLedger = GenerationLedger | TaskLedger
+AnyLedger = OutputLedger | DepthLedger
 AnyStatistics = (
     Statistics
     | CompletionStatistics

@@ -1,7 +1,7 @@
 """The small task protocol `mini-tasks`: `nano-task-crn` over mini.py's two domains, two tasks each, two tapes.
 
-It has no baseline. Smoke and what is made at its budget are cut so early that most cells are cut; the formal budget lets
-nano's programs end.
+It has no baseline. Smoke and what is made at its budget are cut so early that most cells are cut; the formal budget
+lets nano's programs end.
 """
 
 import tomllib

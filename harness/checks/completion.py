@@ -8,8 +8,8 @@ from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.ledgers.accounts import by_place_alone
 from harness.protocols.grids import RowKey
 from harness.records.completion import AccountedRow, Terminal
-from harness.records.kinds import JudgedRun
-from harness.records.run import Baseline, BaselineCell
+from harness.records.run import Baseline, BaselineCell, CompletionRun
+from harness.records.sampling import SampledRun
 
 
 def baseline_prompts(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -94,7 +94,7 @@ def _is(one: AccountedRow, row: RowKey) -> bool:
 
 
 def _recorded(evidence: RunEvidence) -> Baseline:
-    if not isinstance(evidence.run, JudgedRun):
+    if not isinstance(evidence.run, CompletionRun | SampledRun):
         raise RuntimeError(f"{evidence.loaded.protocol.id} has no baseline")
     return evidence.run.baseline
 

@@ -17,7 +17,8 @@ from harness.canon import ids_sha256, sha256_hex
 from harness.compare import compare_ids
 from harness.evaluate.completion import completion_class
 from harness.evaluate.numeric.exact import plain
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL
+from harness.ledgers.accounts import NO_TERMINAL
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.protocols.grids import is_executed
 from harness.protocols.load import read_protocol
 from harness.records.completion import (

@@ -36,7 +36,7 @@ FROZEN_TIER = "formal"
 JUDGEMENTS = "judgements"
 VERDICTS, TENSORS = "-verdicts", "-tensors"
 ENVIRONMENT = "environment"
-UNHASHED = ("audit.json", "audit.json.sha256", "session.log")
+UNHASHED = ("audit.json", "audit.json.sha256", "session.log", "claims.json", "report.html")
 TODO = "Take the frozen file back from version control; a changed result needs a new protocol, not a new snapshot."
 
 

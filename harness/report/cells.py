@@ -1,0 +1,171 @@
+"""A page for each cell: its prompt with the edited ID marked, its output with the span marked that was taken, verdicts.
+
+Text of a prompt is shown where the model's tokenizer is part of the tree (it's found by the profile's digest); else the
+IDs, which are the evidence, stand alone.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from harness.canon import unescaped
+from harness.claims.view import RunView
+from harness.ledgers.text import eos_text
+from harness.places import Places, places
+from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
+from harness.records.completion import AccountedRow, CompletionRow
+from harness.records.depth import TraceCell
+from harness.records.depth_ledger import DepthCellRow
+from harness.records.kinds import AnyUnit
+from harness.records.ledger import CellRow
+from harness.records.protocol import Protocol
+from harness.records.run import CellRecord, PromptRow
+from harness.records.sandbox import Execution
+from harness.records.task_ledger import TaskRow
+from harness.report.accounts import accounts, badge, taken
+from harness.report.ladder import Row, state
+from harness.report.visible import Passage, Segment, passage
+
+TRACED = "traced"
+AnyRow = Row | DepthCellRow
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell as it is shown. `facts`: (name, value). `prompt_text` is none without a tokenizer, `output` in a trace."""
+
+    anchor: str
+    title: str
+    domain: str
+    source_id: str
+    replicate: str
+    condition: str
+    state: str
+    badge: str
+    facts: tuple[tuple[str, str], ...]
+    prompt_text: Passage | None
+    prompt_ids: Passage
+    output: Passage | None
+    generated_ids: Passage | None
+
+
+def anchor(domain: str, index: int, replicate: str, condition: str) -> str:
+    """The ID of a cell's element: letters, digits and hyphens, whatever the names are."""
+    return "-".join(
+        ["cell", *(re.sub(r"[^a-z0-9]+", "-", one.lower()) for one in (domain, f"{index:02d}", replicate, condition))]
+    )
+
+
+def cells(view: RunView, executions: Mapping[str, Execution], tree: Places | None = None) -> Iterator[Cell]:
+    """Every cell of the run in the ledger's order, joined by identity to its row."""
+    rows = {(row.source_id, row.replicate, row.condition): row for row in view.ledger.cells}
+    found = {
+        (unit.source_id, unit.replicate, cell.condition): (unit, cell) for unit in view.run.units for cell in unit.cells
+    }
+    words, verdicts = tokenizer(view, tree or places()), {one.evidence_sha256: one for one in executions.values()}
+    for key, row in rows.items():
+        unit, cell = found[key]
+        yield _cell(view.loaded.protocol, row, unit, cell, words, verdicts)
+
+
+def tokenizer(view: RunView, tree: Places) -> PromptTokenizer | None:
+    """The model's tokenizer where the tree has it; never one that happens to be installed."""
+    here = tree.models / view.loaded.profile.id / "checkpoint"
+    return locate_tokenizer(view.loaded, here, tree) if (here / "tokenizer.json").is_file() else None
+
+
+def _cell(
+    protocol: Protocol,
+    row: AnyRow,
+    unit: AnyUnit,
+    cell: PromptRow,
+    words: PromptTokenizer | None,
+    verdicts: Mapping[str, Execution],
+) -> Cell:
+    return Cell(
+        anchor=anchor(row.domain, row.index, row.replicate, row.condition),
+        title=f"{row.source_id} {row.replicate} {row.condition}",
+        domain=row.domain,
+        source_id=row.source_id,
+        replicate=row.replicate,
+        condition=row.condition,
+        state=TRACED if isinstance(row, DepthCellRow) else state(row),
+        badge="" if isinstance(row, DepthCellRow) else badge(row),
+        facts=(*_edited(cell), *accounts(row, verdicts), *_identity(unit, cell)),
+        prompt_text=None if words is None else _prompt_text(cell, words),
+        prompt_ids=_ids(cell.prompt_ids, _marked(cell)),
+        output=_output(protocol, row, cell)
+        if isinstance(cell, CellRecord) and not isinstance(row, DepthCellRow)
+        else None,
+        generated_ids=_ids(cell.generated_ids, {}) if isinstance(cell, CellRecord) else None,
+    )
+
+
+def _edited(cell: PromptRow) -> Iterator[tuple[str, str]]:
+    for edit in cell.edits:
+        yield "edited ID", f"position {edit.position} from 0: {edit.official} replaced by {edit.replaced}"
+    if not cell.edits:
+        yield "edited ID", "none: the official sequence"
+
+
+def _identity(unit: AnyUnit, cell: PromptRow) -> Iterator[tuple[str, str]]:
+    yield "prompt tokens", str(len(cell.prompt_ids))
+    yield "source text SHA-256", unit.source_text_sha256
+    yield "prompt IDs SHA-256", cell.prompt_sha256
+    if isinstance(cell, CellRecord):
+        yield "generated IDs SHA-256", cell.generated_sha256
+        yield "text SHA-256", cell.text_sha256
+
+
+def _marked(cell: PromptRow) -> dict[str, tuple[int, int]]:
+    """Marks in positions of the prompt: each edited ID, and in a trace the target."""
+    marks = {f"edited {at}": (edit.position, edit.position + 1) for at, edit in enumerate(cell.edits)}
+    if isinstance(cell, TraceCell):
+        marks["target"] = (cell.target.start, cell.target.end)
+    return marks
+
+
+def _ids(ids: tuple[int, ...], marks: Mapping[str, tuple[int, int]]) -> Passage:
+    """IDs as text, marked by position."""
+    starts, text = [], ""
+    parts = []
+    length = 0
+    for one in ids:
+        starts.append(length)
+        parts.append(str(one))
+        length += len(parts[-1]) + 1
+    text = " ".join(parts)
+    spans = {
+        name: (starts[start], starts[end - 1] + len(parts[end - 1]))
+        for name, (start, end) in marks.items()
+        if start < end <= len(ids)
+    }
+    return passage(text, spans)
+
+
+def _prompt_text(cell: PromptRow, words: PromptTokenizer) -> Passage:
+    """Decoded apart before, at and after each mark, so that a mark covers exactly its IDs."""
+    marks = sorted(_marked(cell).items(), key=lambda one: one[1])
+    text, at, spans = "", 0, {}
+    for name, (start, end) in marks:
+        text += words.decode(cell.prompt_ids[at:start])
+        inside = words.decode(cell.prompt_ids[start:end])
+        spans[name] = (len(text), len(text) + len(inside))
+        text, at = text + inside, end
+    return passage(text + words.decode(cell.prompt_ids[at:]), spans)
+
+
+def _output(protocol: Protocol, row: CellRow | AccountedRow | CompletionRow | TaskRow, cell: CellRecord) -> Passage:
+    text = unescaped(cell.text_escaped)
+    marks = {}
+    if (span := taken(row)) is not None:
+        marks["taken"] = span
+    ending = eos_text(protocol)
+    if cell.eos and text.endswith(ending):
+        marks["eos"] = (len(text) - len(ending), len(text))
+    return passage(text, marks)
+
+
+def kind(segment: Segment) -> str:
+    """What a segment is marked as, without its number: a word of the style sheet."""
+    return segment.mark.partition(" ")[0]

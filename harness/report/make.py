@@ -1,0 +1,131 @@
+"""The page of a run, and writing it. Refuses a run whose files aren't those that its audit record speaks for."""
+
+import importlib.metadata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from harness.canon import canonical_bytes, sha256_hex
+from harness.claims.judge import claims_of
+from harness.claims.load import load_claims
+from harness.claims.view import RunView, judged_view
+from harness.errors import HarnessError, JournalError
+from harness.files import read_bytes, write_atomic
+from harness.ledgers.executions import read_executions
+from harness.places import Places
+from harness.records.claims import Claims
+from harness.report import head
+from harness.report.cells import Cell, cells
+from harness.report.diagnostics import diagnostics
+from harness.report.ladder import ladder, states
+from harness.report.page import Link, Note, Section, Table, table
+from harness.report.render import render
+from harness.report.results import result_sections
+from harness.snapshots.store import read_frozen
+
+REPORT = "report.html"
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything that the template shows. `absent`: parts that the run folder doesn't have, each with the reason."""
+
+    claims: Claims
+    view: RunView
+    absent: tuple[str, ...]
+    results: tuple[Section, ...]
+    diagnostics: Section | None
+    environment: Section | None
+    cell_maps: tuple[tuple[str, Table], ...]
+    cells: tuple[Cell, ...]
+    states: tuple[str, ...]
+    frozen: str
+    made_with: str
+
+
+def write_report(run: Path, tree: Places | None = None) -> Path:
+    """Write RUN/report.html and return where it is; HarnessError where the run can't be judged from its folder."""
+    view = judged_view(run, tree)
+    target = view.folder.file(REPORT)
+    write_atomic(target, report_bytes(view, tree))
+    return target
+
+
+def report_bytes(view: RunView, tree: Places | None = None) -> bytes:
+    """The bytes of report.html: the same for the same folder, protocol and versions, wherever and whenever it is made."""
+    return render(page_of(view, tree)).encode("utf-8")
+
+
+def page_of(view: RunView, tree: Places | None = None) -> Page:
+    """What the page shows of a judged run. A part that can't be read is named with its reason, never left out."""
+    claims, absent = _claims(view), []
+    book = _part("ledger", lambda: view.ledger, absent)
+    made = _part("statistics", lambda: view.statistics, absent) if book is not None else None
+    conditions = [one.id for one in view.loaded.protocol.conditions]
+    found: list[Section | None] = []
+    if book is not None:
+        found.append(ladder(book, conditions))
+    if book is not None and made is not None:
+        found += result_sections(book, made)
+    shown = _part("cells", lambda: tuple(cells(view, read_executions(view.folder), tree)), absent) if book else None
+    return Page(
+        claims=claims,
+        view=view,
+        absent=tuple(absent),
+        results=tuple(one for one in found if one is not None),
+        diagnostics=diagnostics(claims, made),
+        environment=_part("environment and placement", lambda: head.environment(view, claims), absent),
+        cell_maps=tuple(_maps(shown or (), conditions)),
+        cells=shown or (),
+        states=tuple(one for one in (states(book) if book else ()) if any(cell.state == one for cell in shown or ())),
+        frozen=_frozen(view, tree),
+        made_with=", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("jinja2", "matplotlib")),
+    )
+
+
+def _claims(view: RunView) -> Claims:
+    """The claims of the run, made again; JournalError where claims.json is there and says otherwise."""
+    claims, path = claims_of(view, load_claims(view.loaded)), view.folder.file("claims.json")
+    if path.exists():
+        stored, made = read_bytes(path, what="claims"), canonical_bytes(claims)
+        if stored != made:
+            todo = "Make it again with `python -m harness claims RUN`."
+            raise JournalError(str(path), expected=sha256_hex(made), found=sha256_hex(stored), todo=todo)
+    return claims
+
+
+def _part(name: str, read: Callable[[], Part], absent: list[str]) -> Part | None:
+    """A part of the page, or none with its reason; a path isn't part of the reason, for a folder may be moved."""
+    try:
+        return read()
+    except HarnessError as error:
+        absent.append(f"{name}: expected {error.expected}, found {error.found}")
+        return None
+
+
+def _frozen(view: RunView, tree: Places | None) -> str:
+    """What the run's results are beside the frozen ones, as they were when it was judged."""
+    if not view.audit.frozen:
+        return "unfrozen: no results of this protocol were frozen when the run was judged"
+    index = read_frozen(view.loaded.protocol.id, tree).index
+    whose = "this run's" if index.run_sha256 == view.audit.run_sha256 else f"those of run {index.run_sha256}"
+    return f"the frozen results are {whose}: {len(index.units)} files"
+
+
+def _maps(shown: Sequence[Cell], conditions: Sequence[str]) -> Iterator[tuple[str, Table]]:
+    """For each domain a table of links: a row a source and replicate, a column a condition."""
+    for domain in dict.fromkeys(cell.domain for cell in shown):
+        rows: dict[tuple[str, str], dict[str, Link]] = {}
+        for cell in shown:
+            if cell.domain == domain:
+                text = ", ".join(one for one in (cell.state, cell.badge) if one)
+                rows.setdefault((cell.source_id, cell.replicate), {})[cell.condition] = Link(text, cell.anchor)
+        made = [(*key, *(links.get(one, "-") for one in conditions)) for key, links in rows.items()]
+        yield domain, table(f"Cells of {domain}", ("source", "replicate", *conditions), made, heads=2)
+
+
+def absent_note(page: Page) -> Note | None:
+    """What the folder doesn't have, in one paragraph."""
+    return Note("Not there: " + "; ".join(page.absent) + ".") if page.absent else None

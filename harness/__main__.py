@@ -8,6 +8,7 @@ from harness.cli.generate import generate
 from harness.cli.judge import app as judge_app
 from harness.cli.profile import app as profile_app
 from harness.cli.prompts import prompts
+from harness.cli.report import export, report
 from harness.cli.snapshots import app as snapshots_app
 
 app = typer.Typer(
@@ -19,6 +20,8 @@ app.add_typer(profile_app, name="profile")
 app.add_typer(snapshots_app, name="snapshots")
 app.command()(prompts)
 app.command()(freeze)
+app.command()(report)
+app.command()(export)
 app.command(hidden=True)(generate)
 
 

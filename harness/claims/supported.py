@@ -111,7 +111,9 @@ def holds(known: Supported, one: Quoted, said: Facets, alone: bool) -> bool:
         return any(one.values == (fact.count, fact.of) for fact in facts)
     value = one.values[0]
     if one.form == "all":
-        return any(value == fact.count == fact.of for fact in facts) or (not said.apart | said.measure and value in known.sizes)
+        return any(value == fact.count == fact.of for fact in facts) or (
+            not said.apart | said.measure and value in known.sizes
+        )
     if one.form == "percentage":
         return any(fact.of and _rounds(Decimal(100 * fact.count) / fact.of, value) for fact in facts)
     if one.form == "decimal":

@@ -121,7 +121,9 @@ def _bands(sentence: Sentence, registration: Registration) -> Iterator[Finding]:
     if match is None or any(name.lower() in sentence.text.lower() for name in names):
         return
     if not is_negated(sentence, match.span()) and not is_listed(sentence):
-        yield Finding(sentence.line(match.start()), "band", f"a registered name: {', '.join(names) or 'none'}", match[0])
+        yield Finding(
+            sentence.line(match.start()), "band", f"a registered name: {', '.join(names) or 'none'}", match[0]
+        )
 
 
 def _names(sentence: Sentence, view: RunView) -> Iterator[Finding]:
@@ -132,5 +134,3 @@ def _names(sentence: Sentence, view: RunView) -> Iterator[Finding]:
     for match in re.finditer(re.escape(name), sentence.text, re.IGNORECASE):
         if not re.match(r"\s{0,2}\(port\)", sentence.text[match.end() :], re.IGNORECASE):
             yield Finding(sentence.line(match.start()), "name", result_name(view), match[0])
-
-

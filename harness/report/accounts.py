@@ -42,7 +42,7 @@ def taken(row: Judged) -> tuple[int, int] | None:
     return (program.start, program.end) if isinstance(program, ProgramTaken) else None
 
 
-def badge(row: Judged) -> str:
+def badge(row: Judged) -> str:  # noqa: PLR0911  one line a verdict
     """The verdict in a few words; empty where the domain has no judge."""
     if isinstance(row, CellRow):
         return _behavior_badge(row)

@@ -7,6 +7,7 @@ IDs, which are the evidence, stand alone.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 from harness.canon import unescaped
 from harness.claims.view import RunView
@@ -32,7 +33,7 @@ AnyRow = Row | DepthCellRow
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell as it is shown. `facts`: (name, value). `prompt_text` is none without a tokenizer, `output` in a trace."""
+    """One cell as it is shown. `facts`: (name, value). No `prompt_text` without a tokenizer, no `output` of a trace."""
 
     anchor: str
     title: str
@@ -51,9 +52,8 @@ class Cell:
 
 def anchor(domain: str, index: int, replicate: str, condition: str) -> str:
     """The ID of a cell's element: letters, digits and hyphens, whatever the names are."""
-    return "-".join(
-        ["cell", *(re.sub(r"[^a-z0-9]+", "-", one.lower()) for one in (domain, f"{index:02d}", replicate, condition))]
-    )
+    parts = (domain, f"{index:02d}", replicate, condition)
+    return "-".join(["cell", *(re.sub(r"[^a-z0-9]+", "-", one.lower()) for one in parts)])
 
 
 def cells(view: RunView, executions: Mapping[str, Execution], tree: Places | None = None) -> Iterator[Cell]:
@@ -62,10 +62,23 @@ def cells(view: RunView, executions: Mapping[str, Execution], tree: Places | Non
     found = {
         (unit.source_id, unit.replicate, cell.condition): (unit, cell) for unit in view.run.units for cell in unit.cells
     }
-    words, verdicts = tokenizer(view, tree or places()), {one.evidence_sha256: one for one in executions.values()}
+    reading = Reading(
+        view.loaded.protocol,
+        tokenizer(view, tree or places()),
+        {one.evidence_sha256: one for one in executions.values()},
+    )
     for key, row in rows.items():
         unit, cell = found[key]
-        yield _cell(view.loaded.protocol, row, unit, cell, words, verdicts)
+        yield _cell(reading, row, unit, cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What cells are read with: the protocol, a tokenizer where there is one, executions by their evidence's digest."""
+
+    protocol: Protocol
+    words: PromptTokenizer | None
+    verdicts: Mapping[str, Execution]
 
 
 def tokenizer(view: RunView, tree: Places) -> PromptTokenizer | None:
@@ -74,14 +87,8 @@ def tokenizer(view: RunView, tree: Places) -> PromptTokenizer | None:
     return locate_tokenizer(view.loaded, here, tree) if (here / "tokenizer.json").is_file() else None
 
 
-def _cell(
-    protocol: Protocol,
-    row: AnyRow,
-    unit: AnyUnit,
-    cell: PromptRow,
-    words: PromptTokenizer | None,
-    verdicts: Mapping[str, Execution],
-) -> Cell:
+def _cell(reading: Reading, row: AnyRow, unit: AnyUnit, cell: PromptRow) -> Cell:
+    generated = cell if isinstance(cell, CellRecord) else None
     return Cell(
         anchor=anchor(row.domain, row.index, row.replicate, row.condition),
         title=f"{row.source_id} {row.replicate} {row.condition}",
@@ -91,13 +98,13 @@ def _cell(
         condition=row.condition,
         state=TRACED if isinstance(row, DepthCellRow) else state(row),
         badge="" if isinstance(row, DepthCellRow) else badge(row),
-        facts=(*_edited(cell), *accounts(row, verdicts), *_identity(unit, cell)),
-        prompt_text=None if words is None else _prompt_text(cell, words),
+        facts=(*_edited(cell), *accounts(row, reading.verdicts), *_identity(unit, cell)),
+        prompt_text=None if reading.words is None else _prompt_text(cell, reading.words),
         prompt_ids=_ids(cell.prompt_ids, _marked(cell)),
-        output=_output(protocol, row, cell)
-        if isinstance(cell, CellRecord) and not isinstance(row, DepthCellRow)
-        else None,
-        generated_ids=_ids(cell.generated_ids, {}) if isinstance(cell, CellRecord) else None,
+        output=None
+        if generated is None or isinstance(row, DepthCellRow)
+        else _output(reading.protocol, row, generated),
+        generated_ids=None if generated is None else _ids(generated.generated_ids, {}),
     )
 
 
@@ -127,13 +134,8 @@ def _marked(cell: PromptRow) -> dict[str, tuple[int, int]]:
 
 def _ids(ids: tuple[int, ...], marks: Mapping[str, tuple[int, int]]) -> Passage:
     """IDs as text, marked by position."""
-    starts, text = [], ""
-    parts = []
-    length = 0
-    for one in ids:
-        starts.append(length)
-        parts.append(str(one))
-        length += len(parts[-1]) + 1
+    parts = [str(one) for one in ids]
+    starts = [0, *accumulate(len(part) + 1 for part in parts)]
     text = " ".join(parts)
     spans = {
         name: (starts[start], starts[end - 1] + len(parts[end - 1]))

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.records.depth_ledger import DepthEdgeStatistics, DepthStatistics, GateSummary, StageSummary
 from harness.records.ledger import Count, Mean, Undefined
-from harness.report.figures import curves, drawn
+from harness.report.figures import chart, curves
 from harness.report.page import Block, Chart, Note, Section, Table, folded, table
 from harness.report.words import table_of, word
 
-HEIGHT = 3.7  # inches
 StageValue = tuple[str, Callable[[StageSummary], Count | float]]
 GateValue = tuple[str, Callable[[GateSummary], Count | Mean | Undefined]]
 STAGES: tuple[StageValue, ...] = (
@@ -66,35 +65,43 @@ def _kinds(made: DepthStatistics) -> Iterator[tuple[str, list[DepthEdgeStatistic
             yield kind, chosen
 
 
+def _rows(made: DepthStatistics) -> int:
+    return made.by_edge[0].units.embedding_exact_rows.of
+
+
 def _stage_charts(made: DepthStatistics) -> Iterator[Block]:
-    for at, (measure, read) in enumerate(STAGES):
+    for measure, read in STAGES:
         for kind, chosen in _kinds(made):
             places = [one.stage for one in chosen[0].units.stages]
-            found = {edge.edge: [read(one) for one in edge.units.stages] for edge in chosen}
-            yield _chart(f"stages-{at}-{kind}", measure, kind, places, found)
+            found: Found = {edge.edge: [read(one) for one in edge.units.stages] for edge in chosen}
+            yield _chart(f"{measure}, {kind} edges, all sources", measure, places, found, rows=_rows(made))
 
 
 def _gate_charts(made: DepthStatistics) -> Iterator[Block]:
-    for at, (measure, read) in enumerate(GATES):
+    for measure, read in GATES:
         for kind, chosen in _kinds(made):
             places = [one.gate for one in chosen[0].units.gates]
-            found = {edge.edge: [read(one) for one in edge.units.gates] for edge in chosen}
-            yield _chart(f"gates-{at}-{kind}", measure, kind, places, found)
+            found: Found = {edge.edge: [read(one) for one in edge.units.gates] for edge in chosen}
+            yield _chart(f"{measure}, {kind} edges, all sources", measure, places, found, rows=_rows(made))
 
 
 Read = Count | Mean | Undefined | float
+Found = dict[str, list[Read]]
 
 
-def _chart(key: str, measure: str, kind: str, places: Sequence[str], found: dict[str, list[Read]]) -> Chart:
-    title = f"{measure}, {kind} edges, all sources"
-    said = f"{len(found)} lines, an edge each, over {len(places)} places from the embedding down; counts as a share."
-    draw = curves(places, {edge: [_height(one) for one in values] for edge, values in found.items()}, measure=measure)
-    rows = [(place, *(word(values[at]) for values in found.values())) for at, place in enumerate(places)]
-    svg = drawn(draw, key=key, title=title, description=said, height=HEIGHT)
-    return Chart(title, said, svg, table(title, ("place", *found), rows))
+def _chart(title: str, measure: str, places: Sequence[str], found: Found, *, rows: int) -> Chart:
+    over = _over(found, rows)
+    said = f"{len(found)} lines, an edge each, at {len(places)} places from the embedding down; each value over {over}."
+    drawing = curves(
+        places, {edge: [_height(one) for one in values] for edge, values in found.items()}, measure=measure
+    )
+    made = [(place, *(word(values[at]) for values in found.values())) for at, place in enumerate(places)]
+    key = "depth-" + title.lower().replace(", ", "-").replace(" ", "-")
+    return chart(key, title, said, drawing, table(title, ("place", *found), made))
 
 
 def _height(value: Read) -> float:
+    """Where a value stands: a count as its share, nothing where there is none."""
     match value:
         case Count():
             return value.count / value.of if value.of else float("nan")
@@ -103,3 +110,9 @@ def _height(value: Read) -> float:
         case Undefined():
             return float("nan")
     return value
+
+
+def _over(found: Found, rows: int) -> str:
+    """What the values of a chart are over: sources for a mean of sources, rows of the target for all else."""
+    first = next(iter(found.values()))[0]
+    return f"{first.n} sources" if isinstance(first, Mean) else f"{rows} rows"

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib as mpl
-from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
+from harness.report.page import Chart, Table
 from harness.report.svg import inline, settings
 
 WIDTH = 4.6  # inches
@@ -27,14 +28,21 @@ def ascii_text(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def drawn(
-    draw: Callable[[Figure], None], *, key: str, title: str, description: str, height: float, width: float = WIDTH
-) -> Markup:
-    """A figure of `height` inches that `draw` fills, as inline SVG. No user's matplotlib settings reach it."""
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How a figure is filled, and its height in inches."""
+
+    draw: Callable[[Figure], None]
+    height: float
+
+
+def chart(key: str, title: str, description: str, drawing: Drawing, behind: Table) -> Chart:
+    """A chart with its table, `key` its name in the page. No matplotlib settings of a user reach it."""
     with mpl.rc_context(rc=settings()):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        draw(figure)
-        return inline(figure, key=key, title=title, description=description)
+        figure = Figure(figsize=(WIDTH, drawing.height), layout="constrained")
+        drawing.draw(figure)
+        svg = inline(figure, key=key, title=title, description=description)
+    return Chart(title, description, svg, behind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +54,8 @@ class Bars:
     parts: Mapping[str, tuple[int, ...]]
 
 
-def stacked(panels: Sequence[Bars], *, unit: str) -> tuple[Callable[[Figure], None], float]:
-    """How to draw the panels below one another, and how high that is in inches."""
+def stacked(panels: Sequence[Bars], *, unit: str) -> Drawing:
+    """How to draw the panels below one another, and how high that is."""
     rows = [len(panel.labels) for panel in panels]
 
     def draw(figure: Figure) -> None:
@@ -58,7 +66,7 @@ def stacked(panels: Sequence[Bars], *, unit: str) -> tuple[Callable[[Figure], No
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=1, frameon=False, fontsize=7)
 
-    return draw, 0.19 * sum(rows) + 0.42 * len(panels) + 0.3 + 0.16 * max(len(panel.parts) for panel in panels)
+    return Drawing(draw, 0.19 * sum(rows) + 0.42 * len(panels) + 0.3 + 0.16 * max(len(panel.parts) for panel in panels))
 
 
 def _stack(axes: Axes, panel: Bars) -> None:
@@ -72,10 +80,10 @@ def _stack(axes: Axes, panel: Bars) -> None:
     axes.set_yticks(range(len(left)), [ascii_text(label) for label in panel.labels], fontsize=7)
     axes.invert_yaxis()
     axes.set_title(ascii_text(panel.name), loc="left")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def curves(places: Sequence[str], series: Mapping[str, Sequence[float]], *, measure: str) -> Callable[[Figure], None]:
+def curves(places: Sequence[str], series: Mapping[str, Sequence[float]], *, measure: str) -> Drawing:
     """Lines over the depth: `places` in order, one line a series, marked by dash and marker."""
 
     def draw(figure: Figure) -> None:
@@ -90,7 +98,7 @@ def curves(places: Sequence[str], series: Mapping[str, Sequence[float]], *, meas
         axes.grid(axis="y", color="#d0d4da", linewidth=0.5)
         figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7)
 
-    return draw
+    return Drawing(draw, 3.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +111,31 @@ class Dots:
     band: tuple[float, float] | None = None
 
 
-def dotted(rows: Sequence[Dots], *, measure: str) -> tuple[Callable[[Figure], None], float]:
-    """How to draw the rows below one another, and how high that is in inches."""
+def dotted(rows: Sequence[Dots], *, measure: str) -> Drawing:
+    """How to draw the rows below one another, and how high that is."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         axes.axvline(0, color="#5b6470", linewidth=0.8)
         for at, row in enumerate(rows):
             if row.band is not None:
-                axes.plot(row.band, (at, at), color=LINES[0], linewidth=5, alpha=0.35, solid_capstyle="butt")
+                axes.plot(row.band, (at, at), color=LINES[0], linewidth=6, alpha=0.35, solid_capstyle="butt")
+            axes.plot([row.middle] * 2, [at - 0.36, at + 0.36], color=LINES[1], linewidth=2.2, solid_capstyle="butt")
             spread = _spread(row.values)
-            axes.scatter(row.values, [at + one for one in spread], s=10, color=LINES[0], marker="o", linewidths=0)
-            axes.plot([row.middle], [at], marker="|", markersize=13, markeredgewidth=1.6, color=LINES[1])
+            axes.scatter(
+                row.values,
+                [at + one for one in spread],
+                s=13,
+                color=LINES[0],
+                edgecolors="white",
+                linewidths=0.5,
+                zorder=3,
+            )
         axes.set_yticks(range(len(rows)), [ascii_text(row.name) for row in rows], fontsize=7)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlabel(measure)
 
-    return draw, 0.3 * len(rows) + 0.75
+    return Drawing(draw, 0.33 * len(rows) + 0.75)
 
 
 def _spread(values: Sequence[float]) -> list[float]:
@@ -128,5 +144,5 @@ def _spread(values: Sequence[float]) -> list[float]:
     offsets = []
     for value in values:
         seen[value] = seen.get(value, 0) + 1
-        offsets.append(((seen[value] // 2) * (1 if seen[value] % 2 else -1)) * min(0.11, 0.4 / len(values)))
+        offsets.append(((seen[value] // 2) * (1 if seen[value] % 2 else -1)) * min(0.15, 0.5 / len(values)))
     return offsets

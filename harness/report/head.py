@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from harness.claims.view import RunView
 from harness.records.audit import Audit, GateAccount
 from harness.records.base import Frozen
-from harness.records.claims import AtLeast, Claims, PermittedResult, Reported, Threshold
-from harness.report.page import Block, Link, Listing, Note, Section, Table, Value, folded, table
+from harness.records.claims import AtLeast, Claims, FigureResult, PermittedResult, Reported, Threshold
+from harness.report.page import Block, Listing, Note, Section, Table, Value, folded, table
 
 DIAGNOSTICS = "diagnostics"
 PINS = ("software", "weights", "placement", "image", "environment")
@@ -28,7 +28,7 @@ def diagnostic(claims: Claims) -> tuple[PermittedResult, ...]:
 def claim_figures(one: PermittedResult) -> Table | None:
     """Each figure of a claim: count of what, threshold, where it is from; also those that the run doesn't have."""
     rows = [
-        (figure.name, f"{figure.count}/{figure.of}", _threshold(figure.threshold), _met(figure.holds), figure.source)
+        (figure.name, f"{figure.count}/{figure.of}", _threshold(figure.threshold), _met(figure), figure.source)
         for figure in one.figures
     ]
     rows += [(figure.name, "none", "", figure.reason, figure.source) for figure in one.no_figures]
@@ -36,13 +36,13 @@ def claim_figures(one: PermittedResult) -> Table | None:
     return table(f"Figures of claim {one.id}", head, rows) if rows else None
 
 
-def _met(holds: bool) -> str:  # noqa: FBT001  a cell's word
-    return "yes" if holds else "no"
+def _met(figure: FigureResult) -> str:
+    return "reported" if isinstance(figure.threshold, Reported) else "yes" if figure.holds else "no"
 
 
 def _threshold(threshold: Threshold) -> str:
     if isinstance(threshold, Reported):
-        return "none: reported"
+        return "none"
     return f"{threshold.n} or more" if isinstance(threshold, AtLeast) else "all"
 
 
@@ -51,7 +51,7 @@ def deviations(claims: Claims) -> Section:
     rows = [(one.kind, one.field, one.registered, one.found) for one in claims.differences]
     blocks: tuple[Block, ...] = (
         Note(
-            "Each way in which this run isn't the published one or the registered one. `ours`: a choice of this project."
+            "Each way in which this run isn't the published one or the registered one; `ours` is a choice of this project."
         ),
         table("Deviations", ("kind", "field", "registered", "found"), rows, heads=2) if rows else Note("None."),
     )
@@ -146,8 +146,3 @@ def records(view: RunView, claims: Claims) -> Section:
         rows += [("smoke audit.json", audit.smoke.audit_sha256), ("smoke run.json", audit.smoke.run_sha256)]
     judge = table("The judge", ("what", "found"), sorted(audit.judge.items()))
     return Section("records", "Records", (table("SHA-256 of the records", ("record", "digest"), rows), folded(judge)))
-
-
-def cells_link(domain: str) -> Link:
-    """Where a domain's cells are."""
-    return Link(domain, f"cells-{domain}")

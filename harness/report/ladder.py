@@ -13,8 +13,8 @@ from harness.records.evaluation import CompletionClass
 from harness.records.ledger import CellRow, Ledger
 from harness.records.sampling_ledger import SampledLedger
 from harness.records.task_ledger import TaskRow
-from harness.report.figures import Bars, drawn, stacked
-from harness.report.page import Chart, Note, Section, table
+from harness.report.figures import Bars, chart, stacked
+from harness.report.page import Note, Section, table
 
 Row = CellRow | AccountedRow | CompletionRow | TaskRow
 CLASSES: tuple[str, ...] = get_args(CompletionClass)
@@ -50,22 +50,17 @@ def ladder(book: AnyLedger, conditions: Sequence[str]) -> Section | None:
             (domain, one, *(f"{found[one].count(name)}/{len(found[one])}" for name in names)) for one in conditions
         ]
     title = "Completion ladder" if names is CLASSES else "How cells ended"
-    draw, height = stacked(panels, unit="cells")
     said = (
         f"{len(book.cells)} cells in {len(panels)} panels, a domain each; a bar is a condition, its parts are states."
     )
-    chart = Chart(
-        title=title,
-        description=said,
-        svg=drawn(draw, key="ladder", title=title, description=said, height=height),
-        table=table(f"{title}: cells by condition and domain", ("domain", "condition", *names), rows, heads=2),
-    )
+    behind = table(f"{title}: cells by condition and domain", ("domain", "condition", *names), rows, heads=2)
+    made = chart("ladder", title, said, stacked(panels, unit="cells"), behind)
     note = (
         "Stopping alone: a text that was cut is no answer, and one that ended isn't a right one."
         if isinstance(book, Ledger)
         else "How an output ended says nothing of whether it is right."
     )
-    return Section("ladder", title, (Note(note), chart))
+    return Section("ladder", title, (Note(note), made))
 
 
 def _at(row: Row) -> tuple[str, str]:

@@ -19,12 +19,22 @@ from harness.report import head
 from harness.report.cells import Cell, cells
 from harness.report.diagnostics import diagnostics
 from harness.report.ladder import ladder, states
-from harness.report.page import Link, Note, Section, Table, table
+from harness.report.page import Link, Section, Table, table
 from harness.report.render import render
 from harness.report.results import result_sections
 from harness.snapshots.store import read_frozen
 
 REPORT = "report.html"
+SHORT = {
+    "NATURAL_EOS": "EOS",
+    "TASK_TERMINAL_BEFORE_EOS": "cut, terminal",
+    "BUDGET_TRUNCATED_WITH_FALLBACK_ONLY": "cut, fallback",
+    "BUDGET_TRUNCATED_UNRESOLVED": "cut, unresolved",
+    "OTHER_STOP": "other stop",
+    "natural_eos": "EOS",
+    "budget_truncated": "cut",
+    "other_stop": "other stop",
+}
 Part = TypeVar("Part")
 
 
@@ -54,13 +64,13 @@ def write_report(run: Path, tree: Places | None = None) -> Path:
 
 
 def report_bytes(view: RunView, tree: Places | None = None) -> bytes:
-    """The bytes of report.html: the same for the same folder, protocol and versions, wherever and whenever it is made."""
+    """The bytes of report.html: a function of the folder, the protocol and the versions that the page names."""
     return render(page_of(view, tree)).encode("utf-8")
 
 
 def page_of(view: RunView, tree: Places | None = None) -> Page:
     """What the page shows of a judged run. A part that can't be read is named with its reason, never left out."""
-    claims, absent = _claims(view), []
+    claims, absent = _claims(view), list[str]()
     book = _part("ledger", lambda: view.ledger, absent)
     made = _part("statistics", lambda: view.statistics, absent) if book is not None else None
     conditions = [one.id for one in view.loaded.protocol.conditions]
@@ -120,12 +130,7 @@ def _maps(shown: Sequence[Cell], conditions: Sequence[str]) -> Iterator[tuple[st
         rows: dict[tuple[str, str], dict[str, Link]] = {}
         for cell in shown:
             if cell.domain == domain:
-                text = ", ".join(one for one in (cell.state, cell.badge) if one)
+                text = ", ".join(one for one in (SHORT.get(cell.state, cell.state), cell.badge) if one)
                 rows.setdefault((cell.source_id, cell.replicate), {})[cell.condition] = Link(text, cell.anchor)
         made = [(*key, *(links.get(one, "-") for one in conditions)) for key, links in rows.items()]
         yield domain, table(f"Cells of {domain}", ("source", "replicate", *conditions), made, heads=2)
-
-
-def absent_note(page: Page) -> Note | None:
-    """What the folder doesn't have, in one paragraph."""
-    return Note("Not there: " + "; ".join(page.absent) + ".") if page.absent else None

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def attribute(value: str) -> Markup:
     return escape(value.encode("ascii", "backslashreplace").decode("ascii"))
 
 
-def _is(kind_of: type) -> object:
+def _is(kind_of: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kind_of)
 
 

@@ -6,19 +6,20 @@ Which sections there are follows from the type of the statistics; every number i
 from collections.abc import Iterator
 
 from harness.ledgers.book import AnyLedger, AnyStatistics
+from harness.records.base import Record
 from harness.records.completion import CompletionEdgeRow, CompletionGroup, CompletionStatistics
 from harness.records.depth_ledger import DepthStatistics
-from harness.records.ledger import EdgeRow, EdgeSummary, Mean, Statistics
+from harness.records.ledger import EdgeRow, EdgeSummary, Mean, NotObserved, Statistics
 from harness.records.sampling_ledger import NoSampledStatistics, SampledLedger, SampledStatistics
 from harness.records.task_ledger import NoTaskStatistics, TaskStatistics
 from harness.report.depth import depth_sections
-from harness.report.figures import Dots, dotted, drawn
-from harness.report.page import Block, Chart, Note, Section, folded
+from harness.report.figures import Dots, chart, dotted
+from harness.report.page import Block, Note, Section, folded
 from harness.report.sampling import sampling_sections
 from harness.report.tasks import task_sections
 from harness.report.words import table_of
 
-NOT_HERE = ("domain", "condition", "diagnostics", "kind", "edge", "classes")
+ELSEWHERE = ("numeric", "code", "gain", "diagnostics", "classes")
 
 
 def result_sections(book: AnyLedger, made: AnyStatistics) -> Iterator[Section]:
@@ -53,19 +54,26 @@ def _behavior(made: Statistics) -> Section:
 
 
 def _completion(made: CompletionStatistics) -> Section:
-    def rows(*, domain: bool, condition: bool) -> list[tuple[tuple[str, ...], CompletionGroup]]:
-        chosen = [one for one in made.groups if bool(one.domain) is domain and bool(one.condition) is condition]
-        return [((one.domain or "all", one.condition or "all"), one) for one in chosen]
-
-    heads = ("domain", "condition")
+    whole = [one for one in made.groups if one.domain and one.condition]
+    sums = [one for one in made.groups if not (one.domain and one.condition)]
     blocks: list[Block] = [
-        Note("Stopping, task terminal, evaluable and correct are four accounts; none stands for another."),
-        table_of("Cells by condition and domain", heads, rows(domain=True, condition=True), without=NOT_HERE),
-        table_of("Cells by domain", heads, rows(domain=True, condition=False), without=NOT_HERE),
-        table_of("Cells by condition", heads, rows(domain=False, condition=True), without=NOT_HERE),
-        table_of("All cells", heads, rows(domain=False, condition=False), without=NOT_HERE),
+        Note("Stopping, task terminal, evaluable and correct are four accounts; none stands for another.")
     ]
+    for named, groups in (("by condition and domain", whole), ("by domain, by condition, all", sums)):
+        keys = [(one.domain or "all", one.condition or "all") for one in groups]
+        for caption, parts in _accounts(groups):
+            rows = [(key, part) for key, part in zip(keys, parts, strict=True) if not isinstance(part, NotObserved)]
+            made_one = table_of(f"{caption}, {named}", ("domain", "condition"), rows, without=ELSEWHERE)
+            blocks.append(made_one if groups is whole else folded(made_one))
     return Section("ledgers", "Ledgers by condition and domain", tuple(blocks))
+
+
+def _accounts(groups: list[CompletionGroup]) -> Iterator[tuple[str, list[Record]]]:
+    """The accounts of the groups, one table each."""
+    yield "Stopping, task terminal, evaluable", [one.cells for one in groups]
+    yield "Mathematics, of all mathematics cells", [one.cells.numeric for one in groups]
+    yield "Programs, of all code cells", [one.cells.code for one in groups]
+    yield "Gain over the baseline's budget", [one.cells.gain for one in groups]
 
 
 def _edges(whole: list[tuple[str, EdgeSummary]], blocks: tuple[Block, ...]) -> Section:
@@ -74,12 +82,12 @@ def _edges(whole: list[tuple[str, EdgeSummary]], blocks: tuple[Block, ...]) -> S
         for edge, one in whole
         if isinstance(one.similarity, Mean)
     ]
-    draw, height = dotted(rows, measure="mean similarity of generated IDs, 1 where all are equal")
     said = f"{len(rows)} edges, the mean of 1 - token distance / longer length over the units of each; 1 is equality."
-    title = "Similarity along the edges"
-    svg = drawn(draw, key="edges", title=title, description=said, height=height)
+    drawing = dotted(rows, measure="mean similarity of generated IDs, 1 where all are equal")
     behind = table_of("Edges over all units", ("edge",), [((edge,), one) for edge, one in whole])
-    return Section("edges", "Edge comparisons", (Chart(title, said, svg, behind), *blocks))
+    return Section(
+        "edges", "Edge comparisons", (chart("edges", "Similarity along the edges", said, drawing, behind), *blocks)
+    )
 
 
 def _behavior_edges(made: Statistics) -> tuple[Block, ...]:

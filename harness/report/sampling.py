@@ -6,8 +6,8 @@ A dot is a source. There is no interval and nothing is pooled over sources: a fe
 from collections.abc import Iterator
 
 from harness.records.sampling_ledger import ContrastSummary, SampledStatistics, SourceMatrix
-from harness.report.figures import Dots, dotted, drawn
-from harness.report.page import Block, Chart, Note, Section, Table, folded, table
+from harness.report.figures import Dots, chart, dotted
+from harness.report.page import Block, Note, Section, Table, folded, table
 from harness.report.words import number, table_of, word
 
 IDENTITY = ("domain", "index", "source_id", "condition", "similarities", "measure", "sources")
@@ -29,7 +29,11 @@ def _ledgers(made: SampledStatistics) -> Section:
             "Measures by condition and domain; micro over outputs, macro over sources of equal weight",
             ("domain", "condition", "measure"), measures, without=IDENTITY,
         ),
-        folded(table_of("Each source under each condition, over its seeds", ("source", "condition"), sources, without=IDENTITY)),
+        folded(
+            table_of(
+                "Each source under each condition, over its seeds", ("source", "condition"), sources, without=IDENTITY
+            )
+        ),
     )  # fmt: skip
     return Section("ledgers", "Ledgers by condition and domain", blocks)
 
@@ -39,13 +43,10 @@ def _contrasts(made: SampledStatistics) -> Iterator[Block]:
     for measure in dict.fromkeys(one.measure for one in made.contrasts):
         chosen = [one for one in made.contrasts if one.measure == measure]
         rows = [Dots(f"{one.domain}: {one.contrast} (n {len(one.dots)})", one.dots, one.median) for one in chosen]
-        draw, height = dotted(rows, measure=measure.replace("_", " "))
         title = f"Contrasts of {measure.replace('_', ' ')}"
-        said = (
-            f"{len(rows)} rows, a contrast in a domain each; a dot is a source's own difference, the bar their median."
-        )
-        svg = drawn(draw, key=f"contrast-{measure}", title=title, description=said, height=height)
-        yield Chart(title, said, svg, _contrast_table(title, chosen))
+        said = f"{len(rows)} rows, a contrast in a domain each; a dot is a source's own difference, the bar the median."
+        drawing = dotted(rows, measure=measure.replace("_", " "))
+        yield chart(f"contrast-{measure}", title, said, drawing, _contrast_table(title, chosen))
     carried = [((one.id, one.domain), one) for one in made.carried_over]
     if carried:
         yield table_of(
@@ -57,7 +58,8 @@ def _contrasts(made: SampledStatistics) -> Iterator[Block]:
 def _contrast_table(title: str, chosen: list[ContrastSummary]) -> Table:
     rows = [
         (
-            one.domain, one.contrast, ", ".join(f"{s}: {number(d)}" for s, d in zip(one.sources, one.dots, strict=True)),
+            one.domain, one.contrast,
+            ", ".join(f"{source}: {number(dot)}" for source, dot in zip(one.sources, one.dots, strict=True)),
             number(one.median), f"{number(one.minimum)} to {number(one.maximum)}",
             word(one.positive), word(one.zero), word(one.negative),
         )

@@ -7,6 +7,7 @@ IDs get the chart's own prefix, since one page has several charts.
 import io
 import re
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import matplotlib as mpl
 from markupsafe import Markup, escape
@@ -14,7 +15,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 SALT = "pregate"
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": SALT,
     "text.parse_math": False,
@@ -31,16 +32,16 @@ NO_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 
-def settings() -> dict[str, object]:
+def settings() -> Any:
     """Every setting of matplotlib: its own defaults and ours, nothing of a user's file."""
-    defaults = {name: value for name, value in mpl.rcParamsDefault.items() if not name.startswith("backend")}
-    return {**defaults, **SETTINGS}
+    defaults: dict[str, Any] = {name: value for name, value in mpl.rcParamsDefault.items() if name[:7] != "backend"}
+    return defaults | SETTINGS
 
 
 def inline(figure: Figure, *, key: str, title: str, description: str) -> Markup:
     """The figure as an `<svg>` element with `<title>` and `<desc>`; `key` makes its IDs those of no other chart."""
     target = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(target, metadata=NO_METADATA)
+    FigureCanvasSVG(figure).print_figure(target, format="svg", metadata=NO_METADATA)
     root = ET.fromstring(target.getvalue())  # noqa: S314  as above
     names = _plain(root, key)
     width, height = (root.get("viewBox") or "0 0 1 1").split()[2:]

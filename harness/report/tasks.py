@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from harness.errors import JournalError
 from harness.records.task_ledger import TapeDiagnostics, TaskContrastSummary, TaskStatistics
-from harness.report.figures import Dots, dotted, drawn
-from harness.report.page import Block, Chart, Note, Section, Table, table
+from harness.report.figures import Dots, chart, dotted
+from harness.report.page import Block, Note, Section, Table, table
 from harness.report.words import number, table_of, word
 
 IDENTITY = ("domain", "condition", "tape", "contrast", "outcome", "left", "right", "tasks", "values")
@@ -46,11 +46,13 @@ def _contrasts(made: TaskStatistics) -> Iterator[Block]:
             )
             for one in chosen
         ]
-        draw, height = dotted(rows, measure=f"{outcome.replace('_', ' ')}, right minus left")
         title = f"Mean contrast of {outcome.replace('_', ' ')}, with the {rule.name}"
-        said = f"{len(rows)} rows, a contrast in a domain each: the bar is the mean over tasks, the broad line the {rule.name}."
-        svg = drawn(draw, key=f"band-{outcome}", title=title, description=said, height=height)
-        yield Chart(title, said, svg, _contrast_table(title, chosen))
+        said = (
+            f"{len(rows)} rows, a contrast in a domain each: the bar is the mean over tasks, the broad line the"
+            f" {rule.name}."
+        )
+        drawing = dotted(rows, measure=f"{outcome.replace('_', ' ')}, right minus left")
+        yield chart(f"band-{outcome}", title, said, drawing, _contrast_table(title, chosen))
     secondary = [((one.domain, one.contrast, one.outcome), one) for one in made.secondary]
     heads = ("domain", "contrast", "outcome")
     yield table_of("Secondary contrasts: descriptive, without a band", heads, secondary, without=IDENTITY)
@@ -91,8 +93,8 @@ def _transitions(made: TaskStatistics) -> Iterator[Block]:
 
 def _tapes(one: TapeDiagnostics) -> Iterator[Block]:
     yield Note(
-        f"{len(one.tasks)} tasks ({', '.join(one.tasks)}) under {len(one.tapes)} tapes ({', '.join(one.tapes)}): counts are of"
-        " tasks or of tapes, never of both."
+        f"{len(one.tasks)} tasks ({', '.join(one.tasks)}) under {len(one.tapes)} tapes ({', '.join(one.tapes)}):"
+        " counts are of tasks or of tapes, never of both."
     )
     without = ("tape", "condition", "source_id", "contrast", "outcome")
     by_tape = [((each.tape, each.condition), each) for each in one.by_tape]

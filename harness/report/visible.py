@@ -1,8 +1,8 @@
 r"""Text as it may stand in a page: markup escaped, and every character that can't be seen shown as its escape.
 
-Controls, format characters (bidi marks, zero width, tags, variation selectors), spaces other than U+0020, private use
-and noncharacters become `\x07`, `\u202e` and so on in `<span class="x">`, so that they neither act nor hide. A line feed
-stays one. The set is written out here and not taken from a Unicode database, whose versions differ between Pythons.
+Controls, format characters (bidi marks, zero width, tags, variation selectors), spaces other than U+0020, private
+use and noncharacters become `\x07`, `\u202e` and so on in `<span class="x">`, so that they neither act nor hide.
+A line feed stays one. The set is written out here: Pythons differ in their Unicode databases.
 """
 
 import re

@@ -19,14 +19,18 @@ def number(value: float) -> str:
 
 def word(value: object) -> str:
     """A field's value in a table cell."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return number(value)
+    if isinstance(value, tuple):
+        return ", ".join(word(one) for one in value) or ABSENT
+    return ABSENT if value is None else _record(value)
+
+
+def _record(value: object) -> str:  # noqa: PLR0911  one line a kind of figure
     match value:
-        case bool():
-            return "yes" if value else "no"
-        case int() | float():
-            return number(value)
-        case str():
-            return value
-        case None | NotObserved() | Undefined():
+        case NotObserved() | Undefined():
             return ABSENT
         case Count():
             return f"{value.count}/{value.of}"
@@ -42,8 +46,6 @@ def word(value: object) -> str:
             return f"{value.value} ({word(value.count)})"
         case NoMajority():
             return f"none (most {word(value.most)})"
-        case tuple():
-            return ", ".join(word(one) for one in value) or ABSENT
     return str(value)
 
 

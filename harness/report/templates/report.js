@@ -32,7 +32,7 @@
       apply();
     }
     cell.open = true;
-    target.scrollIntoView();
+    cell.scrollIntoView();
   };
   let timer = 0;
   form.addEventListener("input", () => {

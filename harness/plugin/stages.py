@@ -19,7 +19,7 @@ from harness.gold import recorded_tasks, registered_tasks
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals, write_once
 from harness.ledgers.close import close_books, close_generation, close_run
-from harness.plugin.judgements import altered_since_judged, keep_judgement
+from harness.snapshots.judgements import altered_since_judged, keep_judgement
 from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
 from harness.plugin.session import GateSession

@@ -67,9 +67,7 @@ def _per_cell(names: Callable[[LoadedProtocol], int]) -> Callable[[LoadedProtoco
     def planned(loaded: LoadedProtocol, _tier: Tier, domains: tuple[str, ...]) -> Planned:
         scopes = len(loaded.protocol.forward.scopes) if isinstance(loaded.protocol, DepthProtocol) else 0
         grid = loaded.protocol.independent_replay.grid
-        return Planned(
-            denominators(loaded.protocol, grid, len(domains)).cells * names(loaded) * scopes, exact=True
-        )
+        return Planned(denominators(loaded.protocol, grid, len(domains)).cells * names(loaded) * scopes, exact=True)
 
     return planned
 

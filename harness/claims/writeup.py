@@ -57,7 +57,7 @@ def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Fi
         figures = list(quoted(clause))
         for one in figures:
             line = sentence.line(start + one.start)
-            if not holds(known, one, said, len(figures) == 1):
+            if not holds(known, one, said, alone=len(figures) == 1):
                 yield Finding(line, "figure", nearest(known, said), one.words)
             elif _needs_diagnostics(known, one, said) and not any(map(_DIAGNOSTICS.search, sentence.headings)):
                 expected = "a completion-conditioned figure under a heading Diagnostics only"
@@ -100,7 +100,7 @@ def _needs_diagnostics(known: Supported, one: Quoted, said: Facets) -> bool:
         return True
     if one.form != "fraction":
         return False
-    facts = [fact for fact in known.about(said) if one.values == (fact.count, fact.of)]
+    facts = [fact for fact in known.about(said) if fact.is_(one.values)]
     return bool(facts) and all("conditioned" in fact.facets.apart for fact in facts)
 
 
@@ -121,7 +121,9 @@ def _bands(sentence: Sentence, registration: Registration) -> Iterator[Finding]:
     if match is None or any(name.lower() in sentence.text.lower() for name in names):
         return
     if not is_negated(sentence, match.span()) and not is_listed(sentence):
-        yield Finding(sentence.line(match.start()), "band", f"a registered name: {', '.join(names) or 'none'}", match[0])
+        yield Finding(
+            sentence.line(match.start()), "band", f"a registered name: {', '.join(names) or 'none'}", match[0]
+        )
 
 
 def _names(sentence: Sentence, view: RunView) -> Iterator[Finding]:
@@ -132,5 +134,3 @@ def _names(sentence: Sentence, view: RunView) -> Iterator[Finding]:
     for match in re.finditer(re.escape(name), sentence.text, re.IGNORECASE):
         if not re.match(r"\s{0,2}\(port\)", sentence.text[match.end() :], re.IGNORECASE):
             yield Finding(sentence.line(match.start()), "name", result_name(view), match[0])
-
-

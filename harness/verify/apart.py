@@ -16,7 +16,8 @@ from harness.journal.folder import RunFolder, read_record
 from harness.protocols.grids import RowKey, gate_rows, placement_rule
 from harness.records.audit import SmokeReference
 from harness.records.protocol import ApartRule, BehaviorProtocol, Gate, PairRule, Reach, SamplingProtocol
-from harness.verify.ground import AGAIN, RESTORE, Ground, Lines, compared, line
+from harness.records.verification import VerifiedLine
+from harness.verify.ground import AGAIN, RESTORE, Ground, Lines, compared, fails, holds, nothing, uncheckable
 from harness.verify.records import made_again
 
 # Gates over what was made apart: the module of each kind that holds their checks, by the gate's name.
@@ -57,7 +58,7 @@ def parts_hold(ground: Ground) -> Lines:
     """Each part is a whole run of this one, its records follow from its journals, and its gate holds again."""
     parts = parts_of(ground)
     if not parts:
-        yield line("parts", "none", "parts made apart", "none", f"tier {ground.audit.tier} makes none")
+        yield nothing("parts", "parts made apart", "none", f"tier {ground.audit.tier} makes none")
     for part in parts:
         folder = ground.folder.part(part.name)
         run, spec = assemble(folder, ground.loaded), read_spec(folder)
@@ -68,7 +69,7 @@ def parts_hold(ground: Ground) -> Lines:
         )
         found += list(compared("parts", named, RESTORE))
         units = len(run.units)
-        yield from found or [line("parts", "holds", part.name, f"{units} journals", f"{units} journals")]
+        yield from found or [holds("parts", part.name, f"{units} journals", f"{units} journals")]
 
 
 def gates_apart_hold(ground: Ground) -> Lines:
@@ -85,10 +86,12 @@ def gates_apart_hold(ground: Ground) -> Lines:
         rows = gate_rows(ground.loaded.protocol, ground.loaded.profile, gate, units)
         check = _check(gate.id)
         faults = [fault for row in rows if (fault := guarded(check, evidence, row))]
-        said, held = accounts[gate.id].passed, len(rows) - len(faults)
-        state = "holds" if said == held else "fails"
-        first = f": {faults[0][0]}" if faults else ""
-        yield line("apart", state, f"gate {gate.id}", f"{said}/{len(rows)}", f"{held}/{len(rows)}{first}", AGAIN)
+        account, held = accounts.get(gate.id), len(rows) - len(faults)
+        said = f"{account.passed}/{account.registered}" if account else "an account in audit.json"
+        found = f"{held}/{len(rows)}" + (f": {faults[0][0]}" if faults else "")
+        whole = account is not None and (held, len(rows)) == (account.passed, account.registered)
+        where = f"gate {gate.id}"
+        yield holds("apart", where, said, found) if whole else fails("apart", where, said, found, AGAIN)
 
 
 def _check(name: str) -> Check:
@@ -168,11 +171,11 @@ def _reference(ground: Ground) -> SmokeReference | None:
 def smoke_holds(ground: Ground) -> Lines:
     """The smoke record that a formal run stands on: passed, unaltered, of the same protocol and environment."""
     if not any(gate.reach == "smoke_record" for gate in ground.judged_gates):
-        yield line("smoke", "none", SMOKE, "none", f"tier {ground.audit.tier} stands on no smoke run")
+        yield nothing("smoke", SMOKE, "none", f"tier {ground.audit.tier} stands on no smoke run")
         return
     reference, folder = _reference(ground), smoke_folder(ground)
     if reference is None:
-        yield line("smoke", "fails", SMOKE, "a smoke reference", "no such file", RESTORE)
+        yield fails("smoke", SMOKE, "a smoke reference", "no such file", RESTORE)
         return
     yield from compared("smoke", [(f"audit.json: smoke, and {SMOKE}", reference, ground.audit.smoke)], RESTORE)
     if folder is None:
@@ -182,18 +185,16 @@ def smoke_holds(ground: Ground) -> Lines:
     yield from (_of_difference("smoke", one) for one in found)
     if not found:
         run = f"run {reference.run_sha256}"
-        yield line("smoke", "holds", f"../{reference.run_id}", run, run)
+        yield holds("smoke", f"../{reference.run_id}", run, run)
 
 
-def _no_smoke(where: str) -> Any:
+def _no_smoke(where: str) -> VerifiedLine:
     todo = "Put the smoke run's folder beside this one: smoke.json names it."
-    return line("smoke", "not checkable", where, "the smoke run's folder beside this one", "no such folder", todo)
+    return uncheckable("smoke", where, "the smoke run's folder beside this one", "no such folder", todo)
 
 
-def _of_difference(step: str, text: str) -> Any:
+def _of_difference(step: str, text: str) -> VerifiedLine:
     """A check's line `WHERE: expected A, found B` as one of ours."""
     where, _, rest = text.partition(": expected ")
     expected, _, found = rest.partition(", found ")
-    return line(step, "fails", where, expected or "no difference", found or text, AGAIN)
-
-
+    return fails(step, where, expected or "no difference", found or text, AGAIN)

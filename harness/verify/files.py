@@ -11,7 +11,7 @@ from harness.records.audit import Audit
 from harness.records.base import decode_json
 from harness.snapshots.judgements import TRIO, altered_since_judged
 from harness.snapshots.store import JUDGEMENTS, links, run_files
-from harness.verify.ground import RESTORE, Ground, Lines, compared, line
+from harness.verify.ground import RESTORE, Ground, Lines, compared, fails, holds, nothing
 
 AUDIT, DIGEST, JUNIT = "audit.json", "audit.json.sha256", "junit.xml"
 _HALF = re.compile(r"\..+\.[0-9a-f]{32}\.partial")
@@ -33,9 +33,9 @@ def files_hold(ground: Ground) -> Lines:
     names = sorted({*here, *listed})
     pairs = [(name, listed.get(name, "no such file"), here.get(name, "no such file")) for name in names]
     found = list(compared("files", pairs, RESTORE))
-    found += [line("files", "fails", one.partition(":")[0], "no link", one, RESTORE) for one in links(ground.folder)]
+    found += [fails("files", one.partition(":")[0], "no link", one, RESTORE) for one in links(ground.folder)]
     found += _uncovered(ground.folder)
-    yield from found or [line("files", "holds", ground.folder.path.name, f"{len(listed)} files", f"{len(here)} files")]
+    yield from found or [holds("files", ground.folder.path.name, f"{len(listed)} files", f"{len(here)} files")]
 
 
 def _uncovered(folder: RunFolder) -> Lines:
@@ -45,33 +45,33 @@ def _uncovered(folder: RunFolder) -> Lines:
         if not path.is_file():
             continue
         if "locks" in inside.parts and (path.suffix != ".lock" or path.stat().st_size):
-            yield line("files", "fails", inside, "an empty .lock file", f"{path.stat().st_size} bytes", RESTORE)
+            yield fails("files", inside, "an empty .lock file", f"{path.stat().st_size} bytes", RESTORE)
         if path.suffix == ".partial" and not _HALF.fullmatch(path.name):
-            yield line("files", "fails", inside, "no such file", "a file of no session", RESTORE)
+            yield fails("files", inside, "no such file", "a file of no session", RESTORE)
         elif path.suffix == ".partial":
-            yield line("files", "none", inside, "not covered", "what a write left that was cut off")
+            yield nothing("files", inside, "not covered", "what a write left that was cut off")
         if inside.as_posix() == "session.log":
-            yield line("files", "none", inside, "not covered", "output of the session that made the run")
+            yield nothing("files", inside, "not covered", "output of the session that made the run")
 
 
 def judgements_hold(ground: Ground) -> Lines:
-    """Earlier audit records, each under its digest, with its JUnit file; and no file that an earlier one saw altered."""
+    """Earlier audit records, each under its digest, with its JUnit file; no file that an earlier one saw altered."""
     folders = sorted((ground.folder.path / JUDGEMENTS).glob("*"))
     if not folders:
-        yield line("judgements", "none", JUDGEMENTS, "none", "the run was judged once")
+        yield nothing("judgements", JUDGEMENTS, "none", "the run was judged once")
         return
     found, altered = [], altered_since_judged(ground.folder)
     for path in folders:
         found += list(_judgement(RunFolder(path), f"{JUDGEMENTS}/{path.name}/"))
-    found += [line("judgements", "fails", one, "as judged first", "another", RESTORE) for one in altered]
-    yield from found or [line("judgements", "holds", JUDGEMENTS, f"{len(folders)} earlier", f"{len(folders)} earlier")]
+    found += [fails("judgements", one, "as judged first", "another", RESTORE) for one in altered]
+    yield from found or [holds("judgements", JUDGEMENTS, f"{len(folders)} earlier", f"{len(folders)} earlier")]
 
 
 def _judgement(folder: RunFolder, name: str) -> Lines:
     try:
         yield from compared("judgements", detached(folder, name), RESTORE)
         audit = decode_json(
-            read_bytes(folder.file(AUDIT), what="audit record"), Audit, where=name, error=_Broken, todo=RESTORE
+            read_bytes(folder.file(AUDIT), what="audit record"), Audit, where=name, error=_BrokenError, todo=RESTORE
         )
         junit = sha256_hex(read_bytes(folder.file(JUNIT), what="JUnit file"))
         pairs = [(f"{name}{JUNIT}", audit.files.get(JUNIT, "no such file"), junit)]
@@ -79,10 +79,10 @@ def _judgement(folder: RunFolder, name: str) -> Lines:
         pairs += [(f"{name}{one}", "no such file", "a file") for one in strangers]
         yield from compared("judgements", pairs, RESTORE)
     except HarnessError as error:
-        yield line("judgements", "fails", error.where, error.expected, error.found, error.todo)
+        yield fails("judgements", error.where, error.expected, error.found, error.todo)
 
 
-class _Broken(HarnessError):
+class _BrokenError(HarnessError):
     """An earlier audit record that isn't one."""
 
 
@@ -108,4 +108,4 @@ def audit_holds(ground: Ground) -> Lines:
     )
     found = list(compared("audit", pairs, RESTORE))
     said = "passed" if audit.passed else "NOT passed"
-    yield from found or [line("audit", "holds", AUDIT, "what the run's files say", f"the session {said}")]
+    yield from found or [holds("audit", AUDIT, "what the run's files say", f"the session {said}")]

@@ -1,15 +1,14 @@
 """What every step of a verification stands on, and how it says what it found."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from harness.evidence import RunEvidence
 from harness.journal.folder import RunFolder
 from harness.places import Places
-from harness.protocols.load import LoadedProtocol
 from harness.protocols.grids import UnitKey
+from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit
 from harness.records.protocol import Gate, Tier
 from harness.records.run import Baseline
@@ -56,7 +55,7 @@ class Ground:
 
     @cached_property
     def judged_gates(self) -> tuple[Gate, ...]:
-        """The registered gates of the tier that the session judged: those over frozen results may be left out, said so."""
+        """The registered gates of the tier that were judged: those over frozen results may be left out, said so."""
         left_out = {line.partition(":")[0] for line in self.audit.not_compared}
         frozen = ("snapshots", "tensors")
         return tuple(
@@ -66,26 +65,37 @@ class Ground:
         )
 
 
-def line(step: str, state: State, where: object, expected: object, found: object, todo: str = "") -> VerifiedLine:
-    """A line of ASCII words; a path is named as it is below the run's folder."""
-    words = (str(one).encode("ascii", "backslashreplace").decode("ascii") for one in (where, expected, found))
-    named, wanted, there = (" ".join(one.split()) for one in words)
-    return VerifiedLine(step=step, state=state, where=named, expected=wanted, found=there, todo=todo)
+def holds(step: str, where: object, expected: object, found: object) -> VerifiedLine:
+    """Something that holds, with how much of it there is."""
+    return _line(step, "holds", _ascii(where, expected, found), "")
+
+
+def nothing(step: str, where: object, expected: object, found: object) -> VerifiedLine:
+    """Something that this run has none of, with the reason as found."""
+    return _line(step, "none", _ascii(where, expected, found), "")
+
+
+def fails(step: str, where: object, expected: object, found: object, todo: str) -> VerifiedLine:
+    """Something that doesn't hold."""
+    return _line(step, "fails", _ascii(where, expected, found), todo)
+
+
+def uncheckable(step: str, where: object, expected: object, found: object, todo: str) -> VerifiedLine:
+    """Something that can't be checked here."""
+    return _line(step, "not checkable", _ascii(where, expected, found), todo)
+
+
+def _line(step: str, state: State, said: list[str], todo: str) -> VerifiedLine:
+    return VerifiedLine(step=step, state=state, where=said[0], expected=said[1], found=said[2], todo=todo)
+
+
+def _ascii(*values: object) -> list[str]:
+    """Words on one line, in ASCII."""
+    return [" ".join(str(one).encode("ascii", "backslashreplace").decode("ascii").split()) for one in values]
 
 
 def compared(step: str, pairs: Iterable[tuple[object, object, object]], todo: str) -> Lines:
     """A failing line for each (where, expected, found) that differs."""
     for where, expected, found in pairs:
         if expected != found:
-            yield line(step, "fails", where, expected, found, todo)
-
-
-def summed(step: str, where: object, lines: Iterable[VerifiedLine], holds: Callable[[], str]) -> Lines:
-    """The lines, or where there is none the one line that says what holds."""
-    listed = list(lines)
-    yield from listed or [line(step, "holds", where, holds(), holds())]
-
-
-def inner(folder: RunFolder, path: Path) -> str:
-    """A path as it is named below the run's folder."""
-    return path.relative_to(folder.path).as_posix() if path.is_relative_to(folder.path) else str(path)
+            yield fails(step, where, expected, found, todo)

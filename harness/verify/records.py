@@ -13,12 +13,12 @@ from harness.journal.folder import RunFolder, difference
 from harness.ledgers.book import ledger_of, statistics_of
 from harness.ledgers.executions import SANDBOX, code_cells, read_executions
 from harness.protocols.load import LoadedProtocol
-from harness.records.kinds import AnyRun, JudgedRun
 from harness.records.evaluation import CodeFound
+from harness.records.kinds import AnyRun, JudgedRun
 from harness.records.protocol import BaselinedProtocol, JudgedProtocol
 from harness.records.run import Baseline
 from harness.snapshots.baseline import frozen_baseline
-from harness.verify.ground import FROZEN_FILE, RESTORE, Ground, Lines, compared, line
+from harness.verify.ground import FROZEN_FILE, RESTORE, Ground, Lines, compared, fails, holds, nothing, uncheckable
 
 STEP = "records"
 MADE_AGAIN = "The records follow from journals and executions: one of them was altered."
@@ -30,9 +30,7 @@ def records_hold(ground: Ground) -> Lines:
     found = [*made_again(ground.loaded, ground.folder, run), *_executions(ground, run), *_prompts(ground, run)]
     cells = sum(len(unit.cells) for unit in run.units)
     units = len(ground.loaded.units(run.grid, run.domains))
-    yield from found or [
-        line(STEP, "holds", "run.json, ledger.json, statistics.json", f"{units} journals", f"{cells} cells")
-    ]
+    yield from found or [holds(STEP, "run.json, ledger.json, statistics.json", f"{units} journals", f"{cells} cells")]
 
 
 def made_again(loaded: LoadedProtocol, folder: RunFolder, run: AnyRun, prefix: str = "") -> Lines:
@@ -58,7 +56,7 @@ def _same_bytes(folder: RunFolder, name: str, made: bytes, prefix: str = "") -> 
     if stored != made:
         expected, found = difference(stored, made)
         where = f"{prefix}{name}"
-        yield line(STEP, "fails", where, f"{sha256_hex(made)}, {expected}", f"{sha256_hex(stored)}, {found}", MADE_AGAIN)
+        yield fails(STEP, where, f"{sha256_hex(made)}, {expected}", f"{sha256_hex(stored)}, {found}", MADE_AGAIN)
 
 
 def _executions(ground: Ground, run: AnyRun) -> Lines:
@@ -72,7 +70,7 @@ def _executions(ground: Ground, run: AnyRun) -> Lines:
     wanted = needed if executes else set()
     for key in sorted(wanted ^ {*there}):
         expected, found = ("an execution", "none") if key in wanted else ("no such file", "an execution")
-        yield line(STEP, "fails", f"{SANDBOX}/{key}.json", expected, found, RESTORE)
+        yield fails(STEP, f"{SANDBOX}/{key}.json", expected, found, RESTORE)
 
 
 def _prompts(ground: Ground, run: AnyRun) -> Lines:
@@ -90,19 +88,19 @@ def baseline_holds(ground: Ground) -> Lines:
     protocol, run = ground.loaded.protocol, ground.evidence.run
     baseline = getattr(run, "baseline", None)
     if not isinstance(protocol, BaselinedProtocol) or not isinstance(baseline, Baseline):
-        yield line("baseline", "none", "baseline.json", "none", "the protocol registers no baseline")
+        yield nothing("baseline", "baseline.json", "none", "the protocol registers no baseline")
         return
     if run.port:
         found = f"a port's own run {baseline.run_sha256}, which isn't part of this folder"
-        yield line("baseline", "none", "baseline.json", "none", found)
+        yield nothing("baseline", "baseline.json", "none", found)
         return
     wanted = frozen_baseline(ground.loaded, ground.evidence.keys, ground.tree)
     where = f"baseline.json and snapshots/{baseline.protocol}"
     expected, there = difference(canonical_bytes(baseline), canonical_bytes(wanted)) if baseline != wanted else ("", "")
     if baseline != wanted:
-        yield line("baseline", "fails", where, expected, there, FROZEN_FILE)
+        yield fails("baseline", where, expected, there, FROZEN_FILE)
     else:
-        yield line("baseline", "holds", where, f"{len(wanted.cells)} cells", f"{len(baseline.cells)} cells")
+        yield holds("baseline", where, f"{len(wanted.cells)} cells", f"{len(baseline.cells)} cells")
 
 
 def _claims(ground: Ground) -> bytes:
@@ -117,13 +115,13 @@ def derived_hold(ground: Ground) -> Lines:
     """Each derived file, where it was written, has the bytes that are made again; where it wasn't, they can be made."""
     for name, make in DERIVED.items():
         if not (ground.loaded.folder / RULES).is_file():
-            yield line("derived", "none", name, "none", f"{ground.loaded.protocol.id} has no {RULES}")
+            yield nothing("derived", name, "none", f"{ground.loaded.protocol.id} has no {RULES}")
         elif not ground.folder.file(name).is_file():
-            yield line("derived", "none", name, "written by a session, or none", "not written: it can be made")
+            yield nothing("derived", name, "written by a session, or none", "not written: it can be made")
         else:
             found = list(_same_bytes(ground.folder, name, make(ground)))
             stored = ground.folder.file(name).stat().st_size
-            yield from found or [line("derived", "holds", name, f"{stored} bytes", f"{stored} bytes")]
+            yield from found or [holds("derived", name, f"{stored} bytes", f"{stored} bytes")]
     for path in sorted(ground.folder.path.glob("report.html")):
         if path.name not in DERIVED:
-            yield line("derived", "not checkable", path.name, "a way to make it again", "none in this version")
+            yield uncheckable("derived", path.name, "a way to make it again", "none in this version")

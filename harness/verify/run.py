@@ -14,11 +14,11 @@ from harness.places import Places, places
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.audit import Audit
 from harness.records.base import decode_json
-from harness.records.verification import VerifiedLine, Verification
+from harness.records.verification import Verification, VerifiedLine
 from harness.snapshots.store import frozen_folder
 from harness.verify.apart import gates_apart_hold, parts_hold, smoke_holds
 from harness.verify.files import AUDIT, audit_holds, detached, files_hold, judgements_hold
-from harness.verify.ground import RESTORE, Ground, Lines, line
+from harness.verify.ground import RESTORE, Ground, Lines, fails, holds, uncheckable
 from harness.verify.junit import junit_holds
 from harness.verify.records import baseline_holds, derived_hold, records_hold
 from harness.verify.snapshots import snapshots_hold
@@ -69,18 +69,18 @@ def _audit(folder: RunFolder, lines: list[VerifiedLine]) -> Audit | None:
     """The audit record. Without one nothing says what the folder should hold; one of another format can't be read."""
     if not folder.file(AUDIT).is_file():
         todo = "Judge the run: `pytest gates/ -m TIER --run DIR`."
-        lines.append(line("audit", "not checkable", AUDIT, "an audit record", "no such file", todo))
+        lines.append(uncheckable("audit", AUDIT, "an audit record", "no such file", todo))
         return None
     try:
         faults = list(detached(folder))
-        lines += [line("audit", "fails", *one, RESTORE) for one in faults]
+        lines += [fails("audit", *one, RESTORE) for one in faults]
         data = read_bytes(folder.file(AUDIT), what="audit record")
         return decode_json(data, Audit, where=AUDIT, error=SnapshotError, todo=RESTORE)
     except StorageError as error:
-        lines.append(line("audit", "fails", error.where, error.expected, error.found, error.todo))
+        lines.append(fails("audit", error.where, error.expected, error.found, error.todo))
     except HarnessError as error:
         todo = "Verify the run with the version of the harness that judged it."
-        lines.append(line("audit", "not checkable", error.where, error.expected, error.found, todo))
+        lines.append(uncheckable("audit", error.where, error.expected, error.found, todo))
     return None
 
 
@@ -88,21 +88,24 @@ def _protocol(audit: Audit, tree: Places, lines: list[VerifiedLine]) -> LoadedPr
     """The protocol in use, under the digest that the audit record names."""
     name = f"protocol {audit.protocol}"
     if audit.protocol not in protocol_ids(tree):
-        lines.append(line("protocol", "not checkable", name, "a protocol of this tree", "no such folder", "Add it."))
+        lines.append(uncheckable("protocol", name, "a protocol of this tree", "no such folder", "Add it."))
         return None
     try:
         loaded = load_protocol(audit.protocol, tree)
     except ProtocolError as error:
-        lines.append(line("protocol", "fails", error.where, error.expected, error.found, error.todo))
+        lines.append(fails("protocol", error.where, error.expected, error.found, error.todo))
+        return None
+    if audit.tier not in loaded.protocol.tier_grids:
+        lines.append(fails("protocol", "audit.json: tier", ", ".join(loaded.protocol.tier_grids), audit.tier, RESTORE))
         return None
     if loaded.digest == audit.protocol_digest:
-        lines.append(line("protocol", "holds", name, loaded.digest, loaded.digest))
+        lines.append(holds("protocol", name, loaded.digest, loaded.digest))
         return loaded
     index = frozen_folder(audit.protocol, tree) / "index.json"
     named = index.is_file() and audit.protocol_digest.encode() in index.read_bytes()
     todo = "Take the protocol's files from the revision under which the run was made."
-    state = "fails" if named else "not checkable"
-    lines.append(line("protocol", state, f"{name}: digest", audit.protocol_digest, loaded.digest, todo))
+    say = fails if named else uncheckable
+    lines.append(say("protocol", f"{name}: digest", audit.protocol_digest, loaded.digest, todo))
     return None
 
 
@@ -113,5 +116,5 @@ def _taken(name: str, step: Callable[[Ground], Lines], ground: Ground) -> list[V
         for one in step(ground):
             found.append(one)  # noqa: PERF402 - what was found before an error is kept
     except HarnessError as error:
-        found.append(line(name, "fails", error.where, error.expected, error.found, error.todo))
+        found.append(fails(name, error.where, error.expected, error.found, error.todo))
     return found

@@ -19,7 +19,7 @@ from harness.snapshots.store import (
     tensors_name,
     verdicts_name,
 )
-from harness.verify.ground import AGAIN, Ground, Lines, compared, line
+from harness.verify.ground import AGAIN, Ground, Lines, compared, fails, holds, nothing
 
 STEP = "snapshots"
 
@@ -28,11 +28,11 @@ def snapshots_hold(ground: Ground) -> Lines:
     """What is frozen is unaltered, and this run's units are it, where the two can be compared at all."""
     protocol, name = ground.loaded.protocol, ground.loaded.protocol.id
     if not is_frozen(name, ground.tree):
-        yield line(STEP, "none", f"snapshots/{name}", "none", "unfrozen: no run of this protocol was accepted")
+        yield nothing(STEP, f"snapshots/{name}", "none", "unfrozen: no run of this protocol was accepted")
         return
     frozen = read_frozen(name, ground.tree)
     if (reason := _not_comparable(ground)) is not None:
-        yield line(STEP, "none", f"snapshots/{name}", "none", reason)
+        yield nothing(STEP, f"snapshots/{name}", "none", reason)
         return
     found = [*_accepted(ground, frozen), *_units(ground, frozen)]
     executes = executed_grid(protocol, ground.evidence.spec.grid)
@@ -44,7 +44,7 @@ def snapshots_hold(ground: Ground) -> Lines:
     count = f"{len(ground.evidence.keys)} units"
     yield from found
     if not failed:
-        yield line(STEP, "holds", f"snapshots/{name}", count, f"{count}; this is {own}")
+        yield holds(STEP, f"snapshots/{name}", count, f"{count}; this is {own}")
 
 
 def _not_comparable(ground: Ground) -> str | None:
@@ -93,7 +93,7 @@ def _tensors(ground: Ground, frozen: Frozen) -> Lines:
     there = frozen_environment(ground.loaded.protocol.id, ground.tree)
     if there != ground.evidence.environment:
         words = difference(msgspec.json.encode(ground.evidence.environment), msgspec.json.encode(there))
-        yield line(STEP, "none", "frozen tensors", words[0], f"{words[1]}: another environment")
+        yield nothing(STEP, "frozen tensors", words[0], f"{words[1]}: another environment")
         return
     for key in ground.evidence.keys:
         made = snapshot_bytes(tensor_snapshot(ground.evidence.trace(RowKey(key, ""))))
@@ -105,9 +105,9 @@ def _same(ground: Ground, key: UnitKey, made: bytes, frozen: Frozen, name: str) 
     try:
         stored = read_bytes(path, what="snapshot")
     except HarnessError as error:
-        yield line(STEP, "fails", path.name, error.expected, error.found, error.todo)
+        yield fails(STEP, path.name, error.expected, error.found, error.todo)
         return
     if stored != made:
         expected, found = difference(made, stored)
         where = f"journal/{key.name}.json and snapshots/{ground.loaded.protocol.id}/formal/{name}.json"
-        yield line(STEP, "fails", where, expected, found, AGAIN)
+        yield fails(STEP, where, expected, found, AGAIN)

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.canon import canonical_bytes
+from harness.cli.errors import any_letter
 from harness.claims.judge import claims_of
 from harness.claims.load import Registration, load_claims
 from harness.claims.view import RunView, judged_view
@@ -46,8 +47,9 @@ def claims(run: Run, *, json: Json = False, check: Check = None, write: Write = 
     except HarnessError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(NOT_CHECKED) from error
+    any_letter()
     if json:
-        typer.echo(canonical_bytes(record).decode("utf-8"))
+        typer.echo(canonical_bytes(record), nl=False)
     if check is not None and document is not None:
         _check(check, document, view, record, registration)
     elif not json:

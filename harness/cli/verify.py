@@ -28,7 +28,7 @@ def verify(run: Run, *, json: Json = False) -> None:
     """
     found = verify_run(run)
     if json:
-        typer.echo(canonical_bytes(found).decode("ascii"))
+        typer.echo(canonical_bytes(found), nl=False)
     else:
         _show(found)
     raise typer.Exit(EXIT[found.verdict])

@@ -124,4 +124,4 @@ def derived_hold(ground: Ground) -> Lines:
             yield from found or [holds("derived", name, f"{stored} bytes", f"{stored} bytes")]
     for path in sorted(ground.folder.path.glob("report.html")):
         if path.name not in DERIVED:
-            yield uncheckable("derived", path.name, "a way to make it again", "none in this version")
+            yield uncheckable("derived", path.name, "a way to make it again", "none in this version", RESTORE)

@@ -3,6 +3,7 @@
 import typer
 
 from harness.cli import inputs
+from harness.cli.claims import claims
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
 from harness.cli.judge import app as judge_app
@@ -10,6 +11,7 @@ from harness.cli.profile import app as profile_app
 from harness.cli.prompts import prompts
 from harness.cli.report import export, report
 from harness.cli.snapshots import app as snapshots_app
+from harness.cli.verify import verify
 
 app = typer.Typer(
     help="Verification harness for preregistered LLM experiments.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -22,6 +24,8 @@ app.command()(prompts)
 app.command()(freeze)
 app.command()(report)
 app.command()(export)
+app.command()(verify)
+app.command()(claims)
 app.command(hidden=True)(generate)
 
 

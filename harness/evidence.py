@@ -67,7 +67,8 @@ class RunEvidence:
 
     `stopped` is what ended generation, if anything did; `unjudged` what ended the execution of its programs.
     `baseline_source` reads the baseline's cells of given units anew. `checkpoint` and `inputs` are where the session
-    looks for the registered tokenizer and inputs; without them the embedded ones are meant.
+    looks for the registered tokenizer and inputs; without them the embedded ones are meant. `verified`: whoever made
+    this has held every journal against its digests already, so that they needn't be encoded once more.
     """
 
     loaded: LoadedProtocol
@@ -77,6 +78,7 @@ class RunEvidence:
     inputs: tuple[Path, ...] = ()
     unjudged: HarnessError | None = None
     baseline_source: Callable[[tuple[UnitKey, ...]], Baseline] | None = None
+    verified: bool = False
 
     @cached_property
     def spec(self) -> RunSpec:
@@ -136,6 +138,8 @@ class RunEvidence:
     def _observations(self) -> dict[Path, UnitObservation]:
         """How each unit was made, by its journal's path; every journal is verified on the way."""
         kind = journal_type(self.loaded.protocol)
+        if self.verified:
+            return {path: read_record(path, kind, what="journal").observation for path in journals(self.folder)}
         return {path: read_journal(path, kind).observation for path in journals(self.folder)}
 
     @cached_property

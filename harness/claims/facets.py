@@ -1,6 +1,6 @@
 """What a figure is about, by the words around it and by its place in a record: one closed table for both.
 
-Four kinds of facet: `apart` (what was made again: only its own figures may be quoted), `measure`, `domain`, `condition`.
+Four kinds: `apart` (what was made again: only its own figures may be quoted), `measure`, `domain`, `condition`.
 """
 
 import re
@@ -12,7 +12,8 @@ APART: Mapping[str, str] = {
     "placement": r"placement|offload|放置",
     "determinism": r"thread|worker|线程|进程数",
     "any_pass": r"any.pass|任一通过|至少一次通过",
-    "conditioned": r"completion.conditioned|among (the )?(completed|finished)|conditioned on|条件准确率|完成条件|已完成的?格",
+    "conditioned": r"completion.conditioned|among (the )?(completed|finished)|conditioned on|条件准确率|完成条件"
+    r"|已完成的?格",
     "any_frozen": r"snapshot|frozen result|快照",
 }
 MEASURES: Mapping[str, str] = {
@@ -55,10 +56,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "set_exact": ("routes",), "unique_trajectories": ("trajectories",), "observed_any_pass": ("any_pass", "code"),
     "completion_conditioned_numeric_exact": ("conditioned", "exact", "math"),
     "completion_conditioned_code_passed": ("conditioned", "passed", "code"),
-    "fallback_exact": ("conditioned", "exact", "math"), "NATURAL_EOS": ("natural_eos",), "outcomes": ("sandbox", "code"),
+    "fallback_exact": ("conditioned", "exact", "math"), "NATURAL_EOS": ("natural_eos",),
+    "outcomes": ("sandbox", "code"),
     "prompt_hashes": ("prompts",), "baseline_prompts": ("prompts",), "baseline_prefix": ("prefix",),
     "generation_join": ("prompts",), "independent_replay": ("replay",), "replay_sources": ("replay",),
-    "replay_hidden": ("replay", "hidden"), "replay_routes": ("replay", "routes"), "replay_weights": ("replay", "routes"),
+    "replay_hidden": ("replay", "hidden"), "replay_routes": ("replay", "routes"),
+    "replay_weights": ("replay", "routes"),
     "same_process_replay": ("replay",), "placement_equivalence": ("placement",), "row_determinism": ("determinism",),
     "frozen_snapshots": ("any_frozen",), "frozen_verdicts": ("any_frozen",), "frozen_tensors": ("any_frozen",),
     "sandbox_verdicts": ("sandbox", "code"), "embedding_identity": ("embedding",), "edge_trace": ("ids_exact",),

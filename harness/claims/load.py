@@ -1,4 +1,4 @@
-"""Loading claims.toml and holding it against its protocol: nothing left out, nothing invented, nothing that can't fail."""
+"""Loading claims.toml and holding it against its protocol: nothing left out or invented, nothing that can't fail."""
 
 import re
 import tomllib

@@ -11,7 +11,7 @@ _NO = re.compile(
 )
 # Words that look like a denial and affirm.
 _AFFIRMS = re.compile(
-    r"not (?:only|just|merely|simply|surprising|wrong|false)|n't (?:only|just|merely)|no (?:doubt|wonder|longer any doubt)"
+    r"not (?:only|just|merely|simply|surprising|wrong|false)|n't (?:only|just|merely)|no (?:doubt|wonder)"
     r"|cannot be (?:denied|ignored|doubted)|不仅|不只|不但|不得不|不可否认|毫不|不错|不断",
     re.IGNORECASE,
 )
@@ -36,7 +36,7 @@ def is_negated(sentence: Sentence, span: tuple[int, int]) -> bool:
 
 
 def is_listed(sentence: Sentence) -> bool:
-    """An item of a list of prohibited conclusions: so says the heading above it or the sentence that introduces it."""
+    """The first sentence of an item under a heading, or after an introduction, that says prohibited."""
     heading = sentence.headings[-1] if sentence.headings else ""
     introduced = sentence.lead.rstrip().endswith((":", "：")) and _PROHIBITED.search(sentence.lead)
-    return sentence.item and bool(_PROHIBITED.search(heading) or introduced)
+    return sentence.item and sentence.first and bool(_PROHIBITED.search(heading) or introduced)

@@ -1,4 +1,4 @@
-"""Every figure that a run supports, with what it is about: from its claims, statistics and gates, and its grids' sizes."""
+"""Every figure that a run supports, with what it is about: from claims, statistics, gates, and its grids' sizes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +24,10 @@ class Fact:
     of: int
     where: str
     facets: Facets
+
+    def is_(self, values: tuple[Decimal, ...]) -> bool:
+        """Whether a quoted numerator and denominator are these."""
+        return list(values) == [self.count, self.of]
 
 
 @dataclass(slots=True)
@@ -100,7 +104,7 @@ def _integers(value: Any) -> Iterable[int]:
         yield from _integers(one)
 
 
-def holds(known: Supported, one: Quoted, said: Facets, alone: bool) -> bool:
+def holds(known: Supported, one: Quoted, said: Facets, *, alone: bool) -> bool:
     """Whether a quoted figure is one of the run's, given what its clause is about.
 
     `alone`: no other number stands in the clause. Then a number beside an outcome's words is that outcome's count, and
@@ -108,7 +112,7 @@ def holds(known: Supported, one: Quoted, said: Facets, alone: bool) -> bool:
     """
     facts = known.about(said)
     if one.form == "fraction":
-        return any(one.values == (fact.count, fact.of) for fact in facts)
+        return any(fact.is_(one.values) for fact in facts)
     value = one.values[0]
     if one.form == "all":
         return any(value == fact.count == fact.of for fact in facts) or (
@@ -125,7 +129,8 @@ def holds(known: Supported, one: Quoted, said: Facets, alone: bool) -> bool:
 
 
 def _rounds(exact: Decimal, shown: Decimal) -> bool:
-    places = Decimal(1).scaleb(shown.as_tuple().exponent if isinstance(shown.as_tuple().exponent, int) else 0)
+    exponent = shown.as_tuple().exponent
+    places = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
     return shown in {exact.quantize(places, rule) for rule in (ROUND_HALF_EVEN, ROUND_HALF_UP)}
 
 

@@ -1,6 +1,6 @@
 """A write-up as sentences with their line numbers and their place: headings above, what introduces them, table labels.
 
-Markdown is read for what a reader sees: emphasis, code spans, entities and invisible characters don't hide a number, and
+Markdown is read for what a reader sees: emphasis, code spans, entities and invisible characters hide no number, and
 full-width forms are the plain ones. Not a Markdown renderer: what it can't place it keeps as text of a paragraph.
 """
 
@@ -26,7 +26,7 @@ class Sentence:
     """A normalised sentence (a table cell, a line of a block); `lines[i]` is the line of character i, from 1.
 
     `headings`: from the outermost; `lead`: the paragraph that introduces the list, table or block; `labels`: the
-    table's column and row.
+    table's column and row; `item`: of a list or block, and `first` the first sentence of it.
     """
 
     text: str
@@ -35,6 +35,7 @@ class Sentence:
     lead: str
     labels: str
     item: bool
+    first: bool
 
     def line(self, at: int) -> int:
         """The line of a character."""
@@ -69,12 +70,13 @@ class _Reader:
     def place(self, text: str, lines: Sequence[int], *, labels: str = "", item: bool = False) -> Sentence:
         """A sentence at this place."""
         names = tuple(name for name in self.headings if name)
-        return Sentence(text, tuple(lines), names, self.lead, labels, item)
+        return Sentence(text, tuple(lines), names, self.lead, labels, item, first=True)
 
 
 def sentences(document: str) -> Iterator[Sentence]:
     """The sentences of a Markdown document, in order; headings are sentences too."""
-    reader, block, item = _Reader([""] * 6), [], False
+    reader, item = _Reader([""] * 6), False
+    block: list[tuple[str, int]] = []
     for number, raw in enumerate(document.splitlines(), start=1):
         line = re.sub(r"^(?:\s{0,3}>\s?){1,9}", "", raw)
         alone = reader.fenced or _FENCE.match(line) or _HEADING.match(line) or "|" in line or not line.strip()
@@ -124,7 +126,8 @@ def _row(reader: _Reader, line: str, number: int) -> Iterator[Sentence]:
 
 def _paragraph(reader: _Reader, block: Sequence[tuple[str, int]], *, item: bool) -> Iterator[Sentence]:
     """A paragraph or a list item, its lines joined. A paragraph becomes the lead of the lists and blocks below it."""
-    text, lines, reader.header = "", [], ()
+    text, reader.header = "", ()
+    lines: list[int] = []
     for part, number in block:
         joined = f"{part.strip()} "
         text, lines = text + joined, lines + [number] * len(joined)
@@ -136,8 +139,9 @@ def _paragraph(reader: _Reader, block: Sequence[tuple[str, int]], *, item: bool)
 
 
 def _split(sentence: Sentence) -> Iterator[Sentence]:
-    at = 0
+    at, first = 0, True
     for cut in [*(match.start() for match in _SENTENCE.finditer(sentence.text)), len(sentence.text)]:
         if sentence.text[at:cut].strip():
-            yield replace(sentence, text=sentence.text[at:cut], lines=sentence.lines[at:cut])
+            yield replace(sentence, text=sentence.text[at:cut], lines=sentence.lines[at:cut], first=first)
+            first = False
         at = cut

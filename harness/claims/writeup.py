@@ -57,7 +57,7 @@ def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Fi
         figures = list(quoted(clause))
         for one in figures:
             line = sentence.line(start + one.start)
-            if not holds(known, one, said, len(figures) == 1):
+            if not holds(known, one, said, alone=len(figures) == 1):
                 yield Finding(line, "figure", nearest(known, said), one.words)
             elif _needs_diagnostics(known, one, said) and not any(map(_DIAGNOSTICS.search, sentence.headings)):
                 expected = "a completion-conditioned figure under a heading Diagnostics only"
@@ -100,7 +100,7 @@ def _needs_diagnostics(known: Supported, one: Quoted, said: Facets) -> bool:
         return True
     if one.form != "fraction":
         return False
-    facts = [fact for fact in known.about(said) if one.values == (fact.count, fact.of)]
+    facts = [fact for fact in known.about(said) if fact.is_(one.values)]
     return bool(facts) and all("conditioned" in fact.facets.apart for fact in facts)
 
 

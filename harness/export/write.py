@@ -55,13 +55,17 @@ def _text(value: Cell) -> str:
 
 
 def parquet_bytes(made: Rows) -> bytes:
-    """Typed columns, missing values null, compressed with zstd, no page index or statistics of a writer's own choice."""
+    """Typed columns, missing values null, compressed with zstd."""
     import pyarrow as pa  # noqa: PLC0415  loaded only where a table is really written
     from pyarrow import parquet  # noqa: PLC0415  the same
 
     types: dict[Kind, Any] = {
-        "string": pa.string(), "bool": pa.bool_(), "int32": pa.int32(), "int64": pa.int64(), "list<int32>": pa.list_(pa.int32()),
-    }  # fmt: skip
+        "string": pa.string(),
+        "bool": pa.bool_(),
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "list<int32>": pa.list_(pa.int32()),
+    }
     listed = list(made)
     schema = pa.schema([(column.name, types[column.kind]) for column in COLUMNS])
     arrays = [pa.array([row[column.name] for row in listed], types[column.kind]) for column in COLUMNS]

@@ -9,6 +9,10 @@ import pytest
 import harness
 from harness.canon import canonical_bytes, digest, sha256_hex
 from harness.checks.whole import records_follow
+from harness.claims.judge import claims_of
+from harness.claims.load import NAME as CLAIM_RULES
+from harness.claims.load import load_claims
+from harness.claims.view import RunView
 from harness.errors import HarnessError
 from harness.evidence import RunEvidence, guarded
 from harness.files import file_sha256, write_atomic
@@ -38,6 +42,7 @@ def end_session(gates: GateSession, session: pytest.Session, exitstatus: int) ->
         else:
             failed = failed or not audit.passed
             gates.records[loaded.protocol.id] = _line(gates, audit)
+            problems += _write_claims(gates, loaded, audit)
         finally:
             gates.stages(loaded.protocol.id).close()
     for number, problem in enumerate(problems):
@@ -123,6 +128,19 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
     write_atomic(folder.file("audit.json"), data)
     write_atomic(folder.file("audit.json.sha256"), f"{sha256_hex(data)}  audit.json\n".encode())
     return audit
+
+
+def _write_claims(gates: GateSession, loaded: LoadedProtocol, audit: Audit) -> tuple[str, ...]:
+    """claims.json beside the audit record, which it rests on; nothing for a protocol that registers none, or no run."""
+    folder = gates.folder(loaded.protocol.id)
+    if not (loaded.folder / CLAIM_RULES).is_file() or not folder.file("run.json").exists():
+        return ()
+    try:
+        claims = claims_of(RunView(loaded, folder, audit), load_claims(loaded))
+    except HarnessError as error:
+        return (f"{loaded.protocol.id}: no claims: {error}",)
+    write_atomic(folder.file("claims.json"), canonical_bytes(claims))
+    return ()
 
 
 def _smoke(folder: RunFolder) -> SmokeReference | None:

@@ -14,13 +14,14 @@ from filelock import FileLock
 
 from harness.checks.frozen import RegistrationEvidence, SmokeEvidence, SnapshotEvidence
 from harness.checks.taped_loop import LoopEvidence
+from harness.claims.load import NAME as CLAIM_RULES
+from harness.claims.load import load_claims
 from harness.errors import HarnessError, StorageError
 from harness.evidence import PairEvidence, RunEvidence, VariantEvidence
 from harness.gold import recorded_tasks, registered_tasks
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, write_once
 from harness.ledgers.close import close_books, close_generation, close_run
-from harness.plugin.judgements import altered_since_judged, keep_judgement
 from harness.plugin.loops import make_loop
 from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
@@ -50,6 +51,7 @@ from harness.run.request import Options, Request, make_request
 from harness.run.smoke import SmokeCall, passed_smoke
 from harness.run.start import generate_run, require_device
 from harness.snapshots.baseline import baseline_of_port, frozen_baseline
+from harness.snapshots.judgements import altered_since_judged, keep_judgement
 from harness.snapshots.store import is_frozen, links, read_frozen
 
 
@@ -97,6 +99,8 @@ class Stages:
         require_device(request.execution, request.placement)
         require_resumable(self._loaded, self.folder, request)
         self._open_baseline()
+        if (self._loaded.folder / CLAIM_RULES).is_file():
+            load_claims(self._loaded)  # a registration that contradicts itself is refused before anything is made
         self._made["registration"] = registration_evidence(self._loaded, request)
         if is_frozen(self._loaded.protocol.id, self._session.tree):
             read_frozen(self._loaded.protocol.id, self._session.tree)

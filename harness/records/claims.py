@@ -140,7 +140,7 @@ class Difference(Record):
     """One way in which the run isn't the published one or the registered one.
 
     `kind`: `ours` (a choice where the documents are silent), `published` (a digest that can't be had), `software`,
-    `weights`, `placement`, `image`, `environment`, `sources` (owed or left out), `port` (as the run's request lists it).
+    `weights`, `placement`, `image`, `environment`, `sources` (owed or left out), `port` (listed by the request).
     """
 
     kind: Literal["ours", "published", "software", "weights", "placement", "image", "environment", "sources", "port"]

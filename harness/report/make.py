@@ -68,6 +68,11 @@ def report_bytes(view: RunView, tree: Places | None = None) -> bytes:
     return render(page_of(view, tree)).encode("utf-8")
 
 
+def made_with() -> str:
+    """The versions that the page's bytes are a function of, as it names them."""
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("jinja2", "matplotlib"))
+
+
 def page_of(view: RunView, tree: Places | None = None) -> Page:
     """What the page shows of a judged run. A part that can't be read is named with its reason, never left out."""
     claims, absent = _claims(view), list[str]()
@@ -91,7 +96,7 @@ def page_of(view: RunView, tree: Places | None = None) -> Page:
         cells=shown or (),
         states=tuple(one for one in (states(book) if book else ()) if any(cell.state == one for cell in shown or ())),
         frozen=_frozen(view, tree),
-        made_with=", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("jinja2", "matplotlib")),
+        made_with=made_with(),
     )
 
 

@@ -36,6 +36,7 @@ FROZEN_TIER = "formal"
 JUDGEMENTS = "judgements"
 VERDICTS, TENSORS = "-verdicts", "-tensors"
 ENVIRONMENT = "environment"
+# What is written after the audit record: it speaks for itself, or follows from the rest and can be made again.
 UNHASHED = ("audit.json", "audit.json.sha256", "session.log", "claims.json", "report.html")
 TODO = "Take the frozen file back from version control; a changed result needs a new protocol, not a new snapshot."
 

@@ -7,7 +7,7 @@ import pytest
 
 from harness.canon import sha256_hex
 from harness.journal.folder import RunFolder
-from harness.plugin.judgements import altered_since_judged, keep_judgement
+from harness.snapshots.judgements import altered_since_judged, keep_judgement
 from harness.snapshots.store import run_files
 
 

@@ -10,6 +10,7 @@ from harness.snapshots.store import JUDGEMENTS, read_audit, run_files
 
 REMADE = ("junit.xml", "observations.json")  # each session's own
 TRIO = ("audit.json", "audit.json.sha256", "junit.xml")
+DERIVED = ("claims.json", "report.html")  # made again from the rest
 
 
 def altered_since_judged(folder: RunFolder) -> tuple[str, ...]:
@@ -48,7 +49,7 @@ def _judged(folder: RunFolder) -> list[RunFolder]:
 
 def keep_judgement(folder: RunFolder) -> None:
     """Move the run's audit record, its digest and its JUnit file to judgements/NN: a session that ends without a
-    record of its own leaves none that speaks for it.
+    record of its own leaves none that speaks for it. What follows from them is removed; it can be made again.
     """
     if not folder.file("audit.json").exists():
         return
@@ -58,3 +59,5 @@ def keep_judgement(folder: RunFolder) -> None:
     for name in TRIO:
         if folder.file(name).exists():
             folder.file(name).rename(target / name)
+    for name in DERIVED:
+        folder.file(name).unlink(missing_ok=True)

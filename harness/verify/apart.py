@@ -1,0 +1,200 @@
+"""What was made apart from the run: parts in its folder, the smoke run that it stands on, the frozen results.
+
+A part's gate is judged again from the files, row by row, by the same check that judged it.
+"""
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from harness.checks import depth_apart, pairs
+from harness.checks.frozen import SmokeEvidence, smoke_passed
+from harness.errors import JournalError
+from harness.evidence import Check, PairEvidence, RunEvidence, VariantEvidence, guarded
+from harness.journal.assemble import assemble, read_spec
+from harness.journal.folder import RunFolder, read_record
+from harness.protocols.grids import RowKey, gate_rows, placement_rule
+from harness.records.audit import SmokeReference
+from harness.records.protocol import ApartRule, BehaviorProtocol, Gate, PairRule, Reach, SamplingProtocol
+from harness.records.verification import VerifiedLine
+from harness.verify.ground import AGAIN, RESTORE, Ground, Lines, compared, fails, holds, nothing, uncheckable
+from harness.verify.records import made_again
+
+# Gates over what was made apart: the module of each kind that holds their checks, by the gate's name.
+CHECKS: tuple[ModuleType, ...] = (pairs, depth_apart)
+SAME_PROCESS = "same_process"
+SMOKE = "smoke.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of its own inside the folder, and the rule by which it is held against another."""
+
+    name: str
+    reach: Reach
+    rule: ApartRule
+
+
+def parts_of(ground: Ground) -> tuple[Part, ...]:
+    """The parts that the judged gates need."""
+    protocol, reaches = ground.loaded.protocol, {gate.reach for gate in ground.judged_gates}
+    found: list[Part] = []
+    if "placement" in reaches:
+        found.append(Part("placement", "placement", placement_rule(protocol)))
+    if "replay" in reaches:
+        found.append(Part("replay", "replay", protocol.independent_replay))
+    if "same_process" in reaches and isinstance(protocol, SamplingProtocol):
+        again, own = protocol.same_process_replay, ground.evidence.spec.placement
+        rule = PairRule(grid=again.grid, left=own, right=own, fields=again.fields)
+        found.append(Part(SAME_PROCESS, "same_process", rule))
+    if "determinism" in reaches and isinstance(protocol, BehaviorProtocol):
+        rows, own = protocol.row_determinism, ground.evidence.spec.placement
+        rule = PairRule(grid=rows.grid, left=own, right=own, fields=rows.fields)
+        found += [Part(one.id, "determinism", rule) for one in rows.variants]
+    return tuple(found)
+
+
+def parts_hold(ground: Ground) -> Lines:
+    """Each part is a whole run of this one, its records follow from its journals, and its gate holds again."""
+    parts = parts_of(ground)
+    if not parts:
+        yield nothing("parts", "parts made apart", "none", f"tier {ground.audit.tier} makes none")
+    for part in parts:
+        folder = ground.folder.part(part.name)
+        run, spec = assemble(folder, ground.loaded), read_spec(folder)
+        found = list(made_again(ground.loaded, folder, run, f"{part.name}/"))
+        named = (
+            (f"{part.name}/spec.json: run_id", f"{_owner(ground, part.rule)}/{part.name}", spec.run_id),
+            (f"{part.name}/spec.json: grid", part.rule.grid, spec.grid),
+        )
+        found += list(compared("parts", named, RESTORE))
+        units = len(run.units)
+        yield from found or [holds("parts", part.name, f"{units} journals", f"{units} journals")]
+
+
+def gates_apart_hold(ground: Ground) -> Lines:
+    """Every row of every gate over a part, judged again: as many hold as the audit record says."""
+    parts, accounts = parts_of(ground), {one.id: one for one in ground.audit.gates}
+    for gate in ground.judged_gates:
+        if not any(part.reach == gate.reach for part in parts):
+            continue
+        evidence = _evidence(ground, gate, [part for part in parts if part.reach == gate.reach])
+        if evidence is None:
+            yield _no_smoke(gate.id)
+            continue
+        units = ground.loaded.units(gate.tiers[ground.tier].grid, ground.domains)
+        rows = gate_rows(ground.loaded.protocol, ground.loaded.profile, gate, units)
+        check = _check(gate.id)
+        faults = [fault for row in rows if (fault := guarded(check, evidence, row))]
+        account, held = accounts.get(gate.id), len(rows) - len(faults)
+        said = f"{account.passed}/{account.registered}" if account else "an account in audit.json"
+        found = f"{held}/{len(rows)}" + (f": {faults[0][0]}" if faults else "")
+        whole = account is not None and (held, len(rows)) == (account.passed, account.registered)
+        where = f"gate {gate.id}"
+        yield holds("apart", where, said, found) if whole else fails("apart", where, said, found, AGAIN)
+
+
+def _check(name: str) -> Check:
+    check: Check = next(getattr(module, name) for module in CHECKS if hasattr(module, name))
+    return check
+
+
+def _evidence(ground: Ground, gate: Gate, parts: list[Part]) -> Any:
+    """The pair, or the run with its variants; None where its other side is a smoke run that isn't here."""
+    made = {}
+    for part in parts:
+        first = _first(ground, part.rule)
+        if first is None:
+            return None
+        folder = ground.folder.part(part.name)
+        second = ground.evidence_at(folder)
+        made[part.name] = PairEvidence(first, second, _as_run(ground, part.rule, second), _pids(folder))
+    if gate.reach != "determinism":
+        return next(iter(made.values()))
+    protocol = ground.loaded.protocol
+    variants = protocol.row_determinism.variants if isinstance(protocol, BehaviorProtocol) else ()
+    return VariantEvidence(made, {one.id: one for one in variants})
+
+
+def _first(ground: Ground, rule: ApartRule) -> RunEvidence | None:
+    """The run itself, or its smoke run for a pair at the smoke budget."""
+    if _at_own_budget(ground, rule):
+        return ground.evidence
+    folder = smoke_folder(ground)
+    return None if folder is None else ground.evidence_at(folder)
+
+
+def _owner(ground: Ground, rule: ApartRule) -> str:
+    """The run ID of that side, also where the smoke run isn't here."""
+    reference = _reference(ground)
+    return ground.audit.run_id if _at_own_budget(ground, rule) or reference is None else reference.run_id
+
+
+def _at_own_budget(ground: Ground, rule: ApartRule) -> bool:
+    grids, own = ground.loaded.protocol.grids, ground.evidence.spec.grid
+    return grids[rule.grid].max_new_tokens == grids[own].max_new_tokens
+
+
+def _as_run(ground: Ground, rule: ApartRule, second: RunEvidence) -> ApartRule:
+    """The rule; for a port with the placements that it had in the place of the registered ones."""
+    if not ground.audit.port or not isinstance(rule, PairRule):
+        return rule
+    sides = (ground.evidence.spec.placement, second.spec.placement)
+    return PairRule(grid=rule.grid, left=sides[0], right=sides[1], fields=rule.fields)
+
+
+def _pids(folder: RunFolder) -> tuple[int, ...]:
+    """The processes that the parent started, as it noted them; none for a part that the run's own processes made."""
+    path = folder.file("complete.json")
+    if not path.exists():
+        return ()
+    noted = read_record(path, dict[str, Any], what="child report").get("pids")
+    if not isinstance(noted, list):
+        raise JournalError(f"{path}: pids", expected="a list", found=type(noted).__name__, todo=RESTORE)
+    return tuple(noted)
+
+
+def smoke_folder(ground: Ground) -> RunFolder | None:
+    """The smoke run that the run names, beside it; None where it isn't there."""
+    reference = _reference(ground)
+    if reference is None or "/" in reference.run_id:
+        return None
+    folder = RunFolder(ground.folder.path.resolve().parent / reference.run_id)
+    return folder if folder.path.is_dir() else None
+
+
+def _reference(ground: Ground) -> SmokeReference | None:
+    path = ground.folder.file(SMOKE)
+    return read_record(path, SmokeReference, what="smoke reference") if path.exists() else None
+
+
+def smoke_holds(ground: Ground) -> Lines:
+    """The smoke record that a formal run stands on: passed, unaltered, of the same protocol and environment."""
+    if not any(gate.reach == "smoke_record" for gate in ground.judged_gates):
+        yield nothing("smoke", SMOKE, "none", f"tier {ground.audit.tier} stands on no smoke run")
+        return
+    reference, folder = _reference(ground), smoke_folder(ground)
+    if reference is None:
+        yield fails("smoke", SMOKE, "a smoke reference", "no such file", RESTORE)
+        return
+    yield from compared("smoke", [(f"audit.json: smoke, and {SMOKE}", reference, ground.audit.smoke)], RESTORE)
+    if folder is None:
+        yield _no_smoke(SMOKE)
+        return
+    found = guarded(smoke_passed, SmokeEvidence(ground.evidence, reference, folder), RowKey(None, "whole"))
+    yield from (_of_difference("smoke", one) for one in found)
+    if not found:
+        run = f"run {reference.run_sha256}"
+        yield holds("smoke", f"../{reference.run_id}", run, run)
+
+
+def _no_smoke(where: str) -> VerifiedLine:
+    todo = "Put the smoke run's folder beside this one: smoke.json names it."
+    return uncheckable("smoke", where, "the smoke run's folder beside this one", "no such folder", todo)
+
+
+def _of_difference(step: str, text: str) -> VerifiedLine:
+    """A check's line `WHERE: expected A, found B` as one of ours."""
+    where, _, rest = text.partition(": expected ")
+    expected, _, found = rest.partition(", found ")
+    return fails(step, where, expected or "no difference", found or text, AGAIN)

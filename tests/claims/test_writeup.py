@@ -1,0 +1,236 @@
+"""A write-up against a run: what it doesn't support is named with its line; what it supports is left alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.claims.judge import claims_of
+from harness.claims.quoted import quoted
+from harness.claims.text import plain, sentences
+from harness.claims.writeup import check_text
+
+ZERO_WIDTH = "\u200b"
+
+
+@pytest.fixture
+def check(make_view, registration):
+    """`check(text, **changes)`: (line, what, found) of each finding."""
+
+    def run(text, **changes):
+        view = make_view(**changes)
+        findings = check_text(text, view, claims_of(view, registration), registration)
+        return [(one.line, one.what, one.found) for one in findings]
+
+    return run
+
+
+HOLDS = [
+    "32/32 cells were replayed exactly.",
+    "32 of 32 cells were reproduced in a fresh process.",
+    "32 of the 128 cells were replayed exactly.",
+    "全部 32 格复现。",
+    "32 / 32 长序列复现。",
+    "Natural EOS: 112/128.",
+    "自然 EOS 112 / 128，截断 16 / 128。",
+    "128 格中 112 格自然结束。",
+    "87.5% of the 128 cells ended by EOS.",
+    "Natural EOS in 87.50 % of cells.",
+    "Mathematics: strict 24/32.",
+    "Prompt hashes: 128/128.",
+    "prompt hash 128/128; replay 32/32",
+    "16 sources under 8 conditions, at most 512 new tokens.",
+    "一共 16 条 source，8 个条件。",
+    "| condition | natural EOS |\n|---|---|\n| s0_x | 8/16 |\n| s0_eos | 16/16 |",
+    "Run under torch 2.13.0 with temperature 0.3, clause 4.2, on 2026-11-30, see 2026/11/30.",
+    "HumanEval/31, nano-math/0128 and `gsm8k/test/1069`.",
+    "第 1 条 source。",
+]
+
+
+@pytest.mark.parametrize("text", HOLDS)
+def test_what_the_run_supports_is_left_alone(text, check):
+    """Figures in either language, alone and in tables."""
+    assert check(text) == []
+
+
+OVERSTATED = [
+    ("256/256 reproduced.", "256/256"),
+    ("128/128 cells were replayed.", "128/128"),
+    ("Replay: 128 of 128.", "128 of 128"),
+    ("We reproduced the outputs: all of them, 128/128, are equal.", "128/128"),
+    ("All 128 cells were reproduced.", "All 128"),
+    ("128 cells were replayed exactly.", "128 cells"),
+    ("全部 128 格独立复跑。", "全部 128"),
+    ("复现了 128 格。", "128 格"),
+    ("Replay reached 100 % in 1,280 cells.", "1,280 cells"),
+    ("Natural EOS 128/128.", "128/128"),
+    ("128 outputs ended by EOS.", "128 outputs"),
+    ("90% of cells ended by EOS.", "90%"),
+    ("百分之 90 自然结束。", "百分之 90"),
+    ("128 格中 120 格自然结束。", "128 格中 120"),
+    ("24–32 of 32 programs passed.", "24–32 of 32"),
+    ("Between 24 and 32 of 32 programs passed.", "24 and 32 of 32"),
+    ("数学严格 32／32。", "32/32"),
+    ("复现 １２８／１２８。", "128/128"),
+    ("Mean length 999.5 tokens.", "999.5 tokens"),
+    ("352 outputs were generated.", "352 outputs"),
+    ("English natural EOS 112/128.", "112/128"),
+    ("s0_x natural EOS 16/16.", "16/16"),
+]
+
+
+@pytest.mark.parametrize(("text", "found"), OVERSTATED)
+def test_what_the_run_does_not_support_is_named(text, found, check):
+    """Overstated replays, totals, percentages, ranges and groups, with separators and full-width digits."""
+    figures = [one for one in check(text) if one[1] == "figure"]
+    assert any(found.split(" tokens")[0] in one[2] for one in figures), figures
+
+
+HIDDEN = [
+    "**256**/**256** reproduced",
+    "`256/256` reproduced",
+    "256&#47;256 reproduced",
+    "2&#53;6/256 reproduced",
+    "<b>256</b>/256 reproduced",
+    "256\\/256 reproduced",
+    f"2{ZERO_WIDTH}56/25{ZERO_WIDTH}6 reproduced",
+    f"256/256 repro{ZERO_WIDTH}duced",
+    "256\u2044256 reproduced",
+    "٢٥٦/٢٥٦ reproduced",
+    "$\\frac{256}{256}$ reproduced",
+    "reproduced\n256/256",
+    "256\n/ 256 reproduced",
+    "256 of\n256 cells were\nreproduced",
+    "> 256/256 reproduced",
+    "- 256/256 reproduced",
+    "# 256/256 reproduced",
+    "| cells | replay |\n|---|---|\n| token IDs | 256/256 |",
+    "| replay | 256/256 |",
+    "Replay:\n\n- token IDs 256/256",
+    "Independent replay:\n\n```text\nprompt hash   256 / 256 exact\n```",
+    "## Independent replay\n\nToken IDs exact 256/256.",
+    "```text\nreproduced 256 / 256\n```",
+    "[256/256](https://example.invalid/1/1) reproduced",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_a_hidden_figure_is_seen(text, check):
+    """Emphasis, code, entities, tags, invisible and foreign characters, line breaks, tables, lists and headings."""
+    figures = [one for one in check(text) if one[1] == "figure"]
+    assert figures, text
+
+
+def test_the_line_is_the_figures_own(check):
+    """Also in a paragraph of several lines, and in a table."""
+    text = "Everything\nwas replayed:\n256/256\n\n| a | replay |\n|---|---|\n| b | 64/64 |\n"
+    assert [one[0] for one in check(text) if one[1] == "figure"] == [3, 7]
+
+
+def test_every_prohibited_sentence_is_found(check, registration):
+    """Each registered sentence, in each language, stated as a result."""
+    for rule in registration.rules.prohibited:
+        for sentence in rule.must_match:
+            assert f"prohibited {rule.id}" in [one[1] for one in check(f"# Results\n\n{sentence}")], sentence
+
+
+def test_every_listed_sentence_is_left_alone(check, registration):
+    """The same sentences as a list of what is prohibited, in each language."""
+    for heading in ("## Prohibited conclusions", "## 仍然禁止的结论", "## What it does not claim"):
+        for rule in registration.rules.prohibited:
+            for sentence in rule.must_match:
+                found = check(f"{heading}\n\n- {sentence}")
+                assert [one for one in found if one[1].startswith("prohibited")] == [], sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EOS doesn't make the answer better.",
+        "We don't conclude that EOS makes the answer better.",
+        "EOS 条件不能让答案更好。",
+        "## Limits\n\nNo run shows that, for any source, EOS makes the answer better.",
+        "Prohibited:\n\n- EOS makes the answer better",
+        "禁止：\n- EOS 条件让答案更好",
+        "greedy deterministic exact 不等于 sampling robustness。",
+        "HumanEval 通过不是代码安全的证明。",
+    ],
+)
+def test_a_denial_is_left_alone(text, check):
+    """Negated where it stands, or listed under what is prohibited."""
+    assert [one for one in check(text) if one[1].startswith("prohibited")] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This is no toy: EOS makes the answer better.",
+        "Not only once, EOS makes the answer better.",
+        "It isn't just longer, EOS makes the answer better.",
+        "There is no doubt that EOS makes the answer better.",
+        "EOS makes the answer not worse but better.",
+        "## Limits\n\nEOS makes the answer better.",
+        "## Limits\n\n- EOS makes the answer better",
+        "## Prohibited conclusions\n\nEOS makes the answer better.",
+        "## Prohibited conclusions\n\n- nothing. EOS makes the answer better.",
+        "EOS **makes** the\nanswer `better`.",
+        f"E{ZERO_WIDTH}OS makes the answer bet{ZERO_WIDTH}ter.",
+        "不仅如此，EOS 条件让答案更好。",
+        "| finding |\n|---|\n| EOS makes the answer better |",
+    ],
+)
+def test_a_denial_of_something_else_denies_nothing(text, check):
+    """A "not" in another clause, one that affirms, a heading alone: the conclusion is stated."""
+    assert "prohibited eos-better" in [one[1] for one in check(text)]
+
+
+def test_conditioned_figures_stand_under_diagnostics_only(check):
+    """24/24 among completed cells is a figure of the run, under its heading."""
+    text = "Completion-conditioned accuracy: mathematics 24/24."
+    assert [one[1] for one in check(f"## Results\n\n{text}")] == ["diagnostic"]
+    assert check(f"## Diagnostics\n\n{text}") == []
+    assert check(f"## 诊断\n\n{text}") == []
+
+
+@pytest.mark.parametrize("text", ["The 95% confidence interval is wide.", "置信区间很宽。", "p-value below 0.05."])
+def test_an_interval_without_a_name_is_found(text, check):
+    """This protocol registers none."""
+    assert "band" in [one[1] for one in check(text)]
+
+
+def test_a_port_without_the_word_is_found(check, loaded):
+    """The result's name alone is another result's."""
+    name = loaded.protocol.result_name
+    assert [one[1] for one in check(f"A {name} follows.", port=True)] == ["name"]
+    assert check(f"A {name} (port) follows.", port=True) == []
+    assert check(f"A {name} follows.") == []
+
+
+def test_a_smoke_run_supports_no_replay(check):
+    """What wasn't made can't be quoted."""
+    assert [one[1] for one in check("32/32 cells were replayed.", tier="smoke")] == ["figure"]
+
+
+def test_a_long_line_is_read_in_full(check):
+    """A megabyte in one line hides nothing at its end."""
+    text = "Cells and words. " * 60_000 + "256/256 reproduced."
+    assert [one[2] for one in check(text)] == ["256/256"]
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_read(text):
+    """No text breaks the reader; every character of a sentence has a line of the document."""
+    lines = len(text.splitlines())
+    for sentence in sentences(text):
+        assert len(sentence.lines) == len(sentence.text)
+        assert all(1 <= line <= lines for line in sentence.lines)
+        for one in quoted(sentence.text):
+            assert sentence.text[one.start : one.end].strip() == one.words
+
+
+@given(st.integers(0, 10**9), st.integers(1, 10**9), st.sampled_from(["/", " / ", " of ", " out of ", "／"]))
+def test_every_fraction_is_quoted(count, of, between):
+    """With and without thousands separators."""
+    for shape in ("{}", "{:,}"):
+        (found,) = quoted(plain(f"It gave {shape.format(count)}{between}{shape.format(of)} there."))
+        assert [int(one) for one in found.values] == [count, of]

@@ -38,7 +38,7 @@ SHORT = {
 Part = TypeVar("Part")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Page:
     """Everything that the template shows. `absent`: parts that the run folder doesn't have, each with the reason."""
 

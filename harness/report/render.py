@@ -13,7 +13,7 @@ from harness.report import head
 from harness.report.cells import kind
 from harness.report.page import Chart, Link, Listing, Note, Table
 from harness.report.svg import bar
-from harness.report.visible import visible
+from harness.report.visible import spelled, visible
 
 if TYPE_CHECKING:
     from harness.report.make import Page
@@ -57,8 +57,8 @@ def shown(value: object) -> Markup:
 
 
 def attribute(value: str) -> Markup:
-    """A value inside a quoted attribute, where no span can stand."""
-    return escape(value.encode("ascii", "backslashreplace").decode("ascii"))
+    """A value inside a quoted attribute, where no span can stand: escapes are in the value itself."""
+    return escape(spelled(value))
 
 
 def _is(kind_of: type) -> Callable[[object], bool]:

@@ -31,6 +31,11 @@ def visible(text: str) -> Markup:
     return Markup("").join([*parts, escape(text[at:])])
 
 
+def spelled(text: str) -> str:
+    """The same where there is no markup: escapes stand in the text, which can't be told from a text that has them."""
+    return HIDDEN.sub(lambda match: _escape(match[0]), text)
+
+
 def _escape(text: str) -> str:
     return text.encode("unicode_escape").decode("ascii")
 

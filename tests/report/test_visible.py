@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from harness.report.render import attribute
 from harness.report.visible import HIDDEN, SHOWN, passage, visible
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=120)
@@ -46,6 +47,14 @@ def test_each_kind_is_escaped(one):
 def test_what_can_be_seen_stays(one):
     """A line feed, letters of any script, marks on them, pictures."""
     assert str(visible(one)) == one
+
+
+@given(text=TEXT | EVIL)
+def test_nothing_hidden_is_in_an_attribute(text):
+    """Where no span can stand the escape stands in the value, and no quote ends it."""
+    made = str(attribute(text))
+    assert HIDDEN.search(made) is None
+    assert not {'"', "'", "<", ">"} & set(made)
 
 
 @given(text=TEXT, data=st.data(), limit=st.integers(1, 200))

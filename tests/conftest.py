@@ -1,8 +1,8 @@
 """The harness's own tests: one hypothesis profile, shared fixtures, and no skips.
 
 Tests marked `inputs` need the registered data files, tests marked `docker` a container engine and its image, tests
-marked `cuda` a GPU; without HARNESS_INPUTS, HARNESS_SANDBOX_IMAGE or HARNESS_CUDA they are deselected and listed as not
-run.
+marked `cuda` a GPU, tests marked `browser` a chromium; without HARNESS_INPUTS, HARNESS_SANDBOX_IMAGE, HARNESS_CUDA or
+HARNESS_BROWSER they are deselected and listed as not run.
 """
 
 import importlib.util
@@ -16,7 +16,12 @@ import pytest
 from hypothesis import settings
 
 NOT_RUN = pytest.StashKey[dict[str, list[str]]]()
-NEEDS = {"inputs": "HARNESS_INPUTS", "docker": "HARNESS_SANDBOX_IMAGE", "cuda": "HARNESS_CUDA"}
+NEEDS = {
+    "inputs": "HARNESS_INPUTS",
+    "docker": "HARNESS_SANDBOX_IMAGE",
+    "cuda": "HARNESS_CUDA",
+    "browser": "HARNESS_BROWSER",
+}
 SUPPORT = Path(__file__).parent / "support"
 
 settings.register_profile("pregate", deadline=None, derandomize=True, database=None, print_blob=False)

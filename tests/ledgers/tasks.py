@@ -10,6 +10,7 @@ from itertools import product
 
 import msgspec
 from pregate_support.books import PROTOCOLS, CompletionBuilder, Said
+from pregate_support.sampling import IDS
 
 from harness.canon import ids_sha256, sha256_hex
 from harness.compare import compare_ids
@@ -23,21 +24,8 @@ from harness.protocols.load import read_protocol
 from harness.records.completion import NotExecuted, NumericWithoutGold, ProgramTaken
 from harness.records.evaluation import CodeMissing, NumericFound, NumericMissing
 from harness.records.protocol import Domain, Grid, TaskCrnProtocol
-from harness.records.sampling import SameProcessRule
-from harness.records.taped import (
-    BootstrapRule,
-    GridBlock,
-    RegisteredTape,
-    SecondaryContrast,
-    TapedBatch,
-    TapedContract,
-    TapedEvidence,
-    TapedRun,
-    TapeRegister,
-    TaskContrast,
-    TaskEvaluators,
-)
-from harness.records.tapes import EdgeDistance, Finished, NotFinished, RowTape, SamplerContract
+from harness.records.taped import GridBlock, TapedBatch, TapedEvidence, TapedRun
+from harness.records.tapes import EdgeDistance, Finished, NotFinished, RowTape
 from harness.records.task_ledger import (
     Diverged,
     NotDiverged,
@@ -57,93 +45,45 @@ from harness.tapes.tape import Tape
 
 Cell = tuple[str, int, str, str]
 
-REGISTERED_ID = "pregate-test-task-bootstrap-crn-v1"
+PROTOCOL = read_protocol(PROTOCOLS / "nano-task-crn" / "protocol.toml")
+REGISTERED_ID = PROTOCOL.registered_id
 FOUR = ("s0_eos", "s1_eos", "s0_period", "s1_period")
 TAPES = ("T0", "T1", "T2", "T3")
 DOMAINS = ("code", "math")
 GOLD = "12"
-BAND = "selected-task resampling band of the fixed tasks under T0"
-CONTRASTS = (
-    TaskContrast(id="period_at_s0", left="s0_eos", right="s0_period"),
-    TaskContrast(id="period_at_s1", left="s1_eos", right="s1_period"),
-    TaskContrast(id="system_at_eos", left="s0_eos", right="s1_eos"),
-    TaskContrast(id="system_at_period", left="s0_period", right="s1_period"),
-)
-SECONDARY = (
-    SecondaryContrast(id="system_main", plus=("s1_eos", "s1_period"), minus=("s0_eos", "s0_period"), divisor=2),
-    SecondaryContrast(id="boundary_main", plus=("s0_period", "s1_period"), minus=("s0_eos", "s1_eos"), divisor=2),
-    SecondaryContrast(id="interaction", plus=("s1_period", "s0_eos"), minus=("s1_eos", "s0_period"), divisor=1),
-)
-SAMPLER = SamplerContract(rule="icdf-r08", temperature=0.3, top_p=0.95, min_tokens_to_keep=1, device="cpu")
-RULE = BootstrapRule(
-    name=BAND,
-    generator="numpy-randomstate-randint",
-    seed=1364512825,
-    resamples=10_000,
-    percentiles=(2.5, 50.0, 97.5),
-    method="linear",
-)
+CONTRASTS, RULE, SAMPLER = PROTOCOL.contrasts, PROTOCOL.bootstrap, PROTOCOL.decode.sampler
 
 
 def task_protocol(
     *, tasks: int = 4, diagnostic: tuple[int, ...] = (0, 2), tapes: int = 4, resamples: int = 200
 ) -> TaskCrnProtocol:
     """Tasks of code and mathematics: all under T0, the diagnostic ones also under the others; a smoke grid of two."""
-    base = read_protocol(PROTOCOLS / "nano-completion" / "protocol.toml")
     others = TAPES[1:tapes]
     formal = [GridBlock(role="primary", indices=tuple(range(tasks)), replicates=TAPES[:1])]
     if diagnostic and others:
         formal.append(GridBlock(role="diagnostic", indices=diagnostic, replicates=others))
-    own = {
-        "id": "hand-made-tasks",
-        "registered_id": REGISTERED_ID,
-        "conditions": tuple(one for one in base.conditions if one.id in FOUR),
-        "edges": (),
-        "domains": tuple(one for one in base.domains if one.name in DOMAINS),
-        "grids": {
+    return msgspec.structs.replace(
+        PROTOCOL,
+        id="hand-made-tasks",
+        grids={
             "smoke": Grid(per_domain=tasks, replicates=TAPES[:2], max_new_tokens=16),
             "formal": Grid(per_domain=tasks, replicates=TAPES[:tapes], max_new_tokens=512),
         },
-        "grid_blocks": {
+        grid_blocks={
             "smoke": (GridBlock(role="check", indices=(0,), replicates=TAPES[:2]),),
             "formal": tuple(formal),
         },
-        "decode": taped_contract(),
-        "evaluators": TaskEvaluators(
-            numeric="numeric-r08", code="code-r05", strict="strict-r08", similarity="levenshtein-max"
-        ),
-        "same_process_replay": SameProcessRule(grid="smoke", replicate="T0", fields=("generated_ids",)),
-        "loop_equivalence": "required",
-        "contrasts": CONTRASTS,
-        "secondary": SECONDARY,
-        "bootstrap": msgspec.structs.replace(RULE, resamples=resamples),
-    }
-    inherited = {name: getattr(base, name) for name in TaskCrnProtocol.__struct_fields__ if name not in own}
-    return TaskCrnProtocol(**inherited, **own)
-
-
-def taped_contract() -> TapedContract:
-    """R08 2 and 4 with tapes of the tests' own ID."""
-    made = [Tape(REGISTERED_ID, label) for label in TAPES]
-    tapes = tuple(RegisteredTape(label=one.label, display_seed=one.display_seed, sha256=one.sha256) for one in made)
-    return TapedContract(
-        strategy="tape",
-        pairing="shared uniform numbers",
-        finished_rows="pad_masked",
-        use_cache=True,
-        cache="dynamic",
-        rows_per_batch=len(FOUR),
-        sampler=SAMPLER,
-        register=TapeRegister(rule="tape-r08", origin="ours", tapes=tapes),
-        generator_seed=0,
-        official_temperature=0.3,
-        official_top_p=0.95,
+        bootstrap=msgspec.structs.replace(RULE, resamples=resamples),
     )
 
 
 @dataclass(frozen=True)
 class TaskBuilder(CompletionBuilder):
     """Makes runs of a task protocol. Programs and numbers are given as texts; no token was drawn."""
+
+    def boundary_id(self, name: str) -> int:
+        """The registered ID of a boundary; four conditions register no BOS, with which every prompt begins."""
+        return IDS.bos if name == "bos" else super().boundary_id(name)
 
     def drawn(
         self, domain: str, index: int, said: Mapping[str, Said], *, tape: str = "T0", grid: str = "formal"
@@ -168,14 +108,13 @@ class TaskBuilder(CompletionBuilder):
             )
             for cell in unit.cells
         )
-        width = max(len(cell.prompt_ids) for cell in unit.cells)
         batch = TapedBatch(
             label=own.label,
             sha256=own.sha256,
             sampler=SAMPLER,
             columns=2048,
             cache="DynamicCache",
-            cached=width + steps - 1,
+            cached=max(len(cell.prompt_ids) for cell in unit.cells) + steps - 1,
             rows=rows,
         )
         return TapedEvidence(**{name: getattr(unit, name) for name in unit.__struct_fields__}, tape=batch)
@@ -196,8 +135,8 @@ class TaskBuilder(CompletionBuilder):
         numbers = {unit.source_id: GOLD for unit in units if unit.domain == "math"} if gold is None else gold
         run = self.completion_run(units, gold=numbers, grid=grid)
         blocks = run_blocks(self.protocol, grid, len(run.domains))
-        fields = {name: getattr(run, name) for name in TapedRun.__struct_fields__ if name != "blocks"}
-        return TapedRun(**fields, blocks=blocks)
+        plain = {name: getattr(run, name) for name in TapedRun.__struct_fields__ if name != "blocks"}
+        return TapedRun(**plain, blocks=blocks)
 
 
 @dataclass(frozen=True)

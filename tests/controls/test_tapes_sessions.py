@@ -99,7 +99,7 @@ def test_a_damaged_unit_is_refused_by_name(tasks_case: TapedCase, fault: str) ->
 
 
 def test_nothing_is_drawn_over_a_damaged_unit(tasks_case: TapedCase, judge_tasks: Callable[..., Any]) -> None:
-    """A unit is missing and another was edited: the session that goes on names it, and the missing one stays missing."""
+    """A unit is missing and another was edited: the session that goes on names it and draws nothing."""
     missing = tasks_case.journal(-1)
     missing.unlink()
     REFUSED["an edited token"][0](tasks_case)

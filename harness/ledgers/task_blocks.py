@@ -48,9 +48,10 @@ def blocks_of(protocol: TaskCrnProtocol, grid: str) -> Blocks:
     tapes = {tape for _, tape in primary}
     if len(tapes) != 1 or len(primary) + len(diagnostic) != len(roles):
         raise _refused(protocol, grid, "a primary block under one tape, and diagnostic ones", f"tapes {sorted(tapes)}")
+    # Blocks share no place, so a diagnostic task of the primary block is never under the primary tape again.
     tasks, chosen = tuple(index for index, _ in primary), {index for index, _ in diagnostic}
     others = {tape for _, tape in diagnostic}
-    if len(diagnostic) != len(chosen) * len(others) or not chosen <= set(tasks) or others & tapes:
+    if len(diagnostic) != len(chosen) * len(others) or not chosen <= set(tasks):
         raise _refused(protocol, grid, "diagnostic tasks of the primary block, each under all further tapes", "others")
     return Blocks(
         tape=next(iter(tapes)),

@@ -139,13 +139,19 @@ def test_a_failed_sandbox_leaves_no_statistics(tasks, run):
         pytest.param([("diagnostic", (0,), ("T1",))], "under one tape", id="no primary block"),
         pytest.param([("primary", (0,), ("T0",)), ("check", (1,), ("T0",))], "under one tape", id="another role"),
         pytest.param([("primary", (0,), ("T0",)), ("diagnostic", (1,), ("T1",))], "of the primary", id="another task"),
+        pytest.param(
+            [("primary", (0, 1), ("T0",)), ("diagnostic", (0,), ("T1",)), ("diagnostic", (1,), ("T2",))],
+            "each under all further tapes",
+            id="no rectangle",
+        ),
         pytest.param([("primary", (0, 5), ("T0",))], "within the grid", id="outside the grid"),
     ],
 )
 def test_blocks_that_are_not_apart_are_refused(tasks, blocks, message):
     """Where primary and diagnostic cells can't be told apart, no number is made."""
     made = tuple(GridBlock(role=role, indices=indices, replicates=tapes) for role, indices, tapes in blocks)
-    protocol = replace(tasks.protocol, grid_blocks={**tasks.protocol.grid_blocks, "formal": made})
+    grids = {**tasks.protocol.grids, "formal": replace(tasks.protocol.grids["formal"], replicates=("T0", "T1", "T2"))}
+    protocol = replace(tasks.protocol, grids=grids, grid_blocks={**tasks.protocol.grid_blocks, "formal": made})
     with pytest.raises(ProtocolError, match=f"grid_blocks of formal: .*{message}"):
         blocks_of(protocol, "formal")
 

@@ -87,8 +87,18 @@ def other_row(unit, condition="s1_eos", **changed):
     return replace(unit, tape=replace(unit.tape, rows=rows))
 
 
+def shorter(unit, condition="s1_eos"):
+    """The unit with a cell whose length isn't that of its tokens."""
+    cells = tuple(
+        replace(cell, generated_ids=cell.generated_ids[:-1]) if cell.condition == condition else cell
+        for cell in unit.cells
+    )
+    return replace(unit, cells=cells)
+
+
 OTHER = Tape(REGISTERED_ID, "T1")
 FAULTS = {
+    "a token too few": shorter,
     "count": lambda unit: faulty(unit, count=5),
     "first_z": lambda unit: faulty(unit, first_z=("0" * 16, *unit.tape.rows[1].consumed.first_z[1:])),
     "first_u": lambda unit: faulty(unit, first_u=("0x0.0p+0", *unit.tape.rows[1].consumed.first_u[1:])),

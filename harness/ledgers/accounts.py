@@ -37,10 +37,11 @@ from harness.records.completion import (
 )
 from harness.records.evaluation import CodeMissing, CompletionClass, NumericFound
 from harness.records.ledger import NotObserved
-from harness.records.protocol import CompletionProtocol, Domain, SamplingProtocol
+from harness.records.protocol import CompletionProtocol, SamplingProtocol
 from harness.records.run import CellRecord, CompletionRun, UnitEvidence
 from harness.records.sampling import SampledRun
 from harness.records.sandbox import Execution, Outcome
+from harness.records.sources import Domain
 
 NO_TERMINAL = NotObserved(reason="the domain has no terminal judge")
 

@@ -26,8 +26,9 @@ from harness.records.ledger import (
     NumberObservation,
     SyntaxObservation,
 )
-from harness.records.protocol import BehaviorProtocol, Domain
+from harness.records.protocol import BehaviorProtocol
 from harness.records.run import CellRecord, Run, UnitEvidence
+from harness.records.sources import Domain
 
 NO_NUMBERS = NotObserved(reason="the domain registers no gold answer")
 NO_CODE = NotObserved(reason="the domain registers no entry point")

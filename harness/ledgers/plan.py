@@ -9,8 +9,9 @@ from typing import TypeVar
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.protocols.grids import denominators, grid_places
-from harness.records.protocol import Domain, Protocol
+from harness.records.protocol import Protocol
 from harness.records.run import AssembledRun, BatchEvidence
+from harness.records.sources import Domain
 
 Unit = TypeVar("Unit", bound=BatchEvidence)
 Place = tuple[str, int, str]

@@ -21,9 +21,10 @@ from harness.records.completion import ProgramTaken, StoppedRow
 from harness.records.evaluation import CodeFound, CodeMissing, NumericExtraction, NumericFound
 from harness.records.kinds import JudgedRun
 from harness.records.ledger import NotObserved
-from harness.records.protocol import AnyJudged, Domain
+from harness.records.protocol import AnyJudged
 from harness.records.run import CellRecord, UnitEvidence
 from harness.records.sandbox import Execution
+from harness.records.sources import Domain
 
 NO_NUMBER = NotObserved(reason="the domain registers no gold answer")
 NO_PROGRAM = NotObserved(reason="the domain registers no tests")

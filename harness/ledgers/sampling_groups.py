@@ -15,8 +15,9 @@ from harness.ledgers.plan import planned_domains
 from harness.ledgers.whole import Source, require_rows, sources_of
 from harness.protocols.grids import grid_of
 from harness.records.completion import AccountedRow, CodeAccount, CompletionEdgeRow, NotExecuted
-from harness.records.protocol import Domain, SamplingProtocol
+from harness.records.protocol import SamplingProtocol
 from harness.records.sampling_ledger import SampledLedger, SeedPairRow
+from harness.records.sources import Domain
 
 
 @dataclass(frozen=True, slots=True)

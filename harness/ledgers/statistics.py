@@ -33,7 +33,8 @@ from harness.records.ledger import (
     SyntaxSummary,
     TooDeep,
 )
-from harness.records.protocol import Domain, Protocol
+from harness.records.protocol import Protocol
+from harness.records.sources import Domain
 
 
 def statistics(protocol: Protocol, ledger: Ledger) -> Statistics:

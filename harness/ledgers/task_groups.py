@@ -14,7 +14,8 @@ from harness.ledgers.task_blocks import Blocks, blocks_of, roles_of
 from harness.ledgers.whole import Source, require_rows, sources_of
 from harness.protocols.grids import is_executed
 from harness.records.ledger import NotObserved
-from harness.records.protocol import Domain, TaskCrnProtocol
+from harness.records.protocol import TaskCrnProtocol
+from harness.records.sources import Domain
 from harness.records.task_ledger import NotShared, NoVerdict, TaskCode, TaskLedger, TaskNumeric, TaskPairRow, TaskRow
 
 

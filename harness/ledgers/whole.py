@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from harness.compare import TODO
 from harness.errors import JournalError
-from harness.records.protocol import Domain
+from harness.records.sources import Domain
 
 Identity = tuple[str, int, str, str]
 NAMED = 3

@@ -15,7 +15,6 @@ from harness.records.protocol import (
     BehaviorProtocol,
     BlockedProtocol,
     DepthProtocol,
-    Domain,
     Gate,
     GenerationProtocol,
     Grid,
@@ -24,6 +23,7 @@ from harness.records.protocol import (
     Rows,
     Variant,
 )
+from harness.records.sources import Domain
 from harness.records.taped import GridBlock
 
 # Replicates of protocols that have one only: not worth a word in every test ID.

@@ -5,10 +5,11 @@ Read from fixtures/protocols/<id>/protocol.toml by `harness.protocol`. No field 
 
 from typing import Literal
 
-from harness.records.base import Digest, Record
+from harness.records.base import Record
 from harness.records.evaluation import CodeRule, NumericRule
 from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SampledContract, SamplingEvaluators
 from harness.records.sandbox import SandboxContract
+from harness.records.sources import Domain, InputFile, PublishedReference, Selection
 from harness.records.taped import (
     BootstrapRule,
     GridBlock,
@@ -46,13 +47,6 @@ Rows = Literal[
 ]
 
 LoopProgram = Literal["generate", "own_loop"]
-
-
-class PublishedReference(Record):
-    """A digest that a protocol document publishes for a file that can't be had: a reference, never a pin."""
-
-    name: str
-    sha256: str
 
 
 class ModelPin(Record):
@@ -157,53 +151,6 @@ class PromptContract(Record):
     one_shot_answer: str
     padding_side: Literal["left"]
     edited_boundary: Literal["assistant_history_end"]
-
-
-class Archive(Record):
-    """A zip that its publisher distributes, with the input file as `member`; recognised by its own digest."""
-
-    file_name: str
-    digest: Digest
-    member: str
-    location: str
-
-
-class InputFile(Record):
-    """A data file: recognised by its digest under any name, alone or as a member of a registered archive.
-
-    `location` is where its publisher has it ("embedded" for a file of this repository).
-    """
-
-    name: str
-    file_name: str
-    format: Literal["jsonl", "jsonl.gz", "parquet"]
-    digest: Digest
-    location: str
-    licence: str
-    archives: tuple[Archive, ...]
-
-
-class Domain(Record):
-    """A pool of sources and how its text enters the prompt.
-
-    `source_id` is a format string over `n` (row from 0) or a row's own fields. `text_field` is the only content field
-    that reaches a prompt; `gold` names fields that only evaluators may read.
-    """
-
-    name: str
-    input: str
-    source_id: str
-    text_field: str
-    gold: tuple[str, ...]
-    minimum_tokens: int
-    content: str
-
-
-class Selection(Record):
-    """Rank of a source = hex SHA-256 of `{salt}|{domain}|{source_id}`, ascending."""
-
-    rule: Literal["sha256-salt-domain-source"]
-    salt: str
 
 
 class Placement(Record):

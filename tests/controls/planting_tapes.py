@@ -9,17 +9,17 @@ from typing import Any
 
 import msgspec
 
-from harness.records.run import NoDevice
+from harness.canon import sha256_hex
+from harness.snapshots.content import snapshot_bytes
 from harness.tapes.consumed import Consumption
 from harness.tapes.tape import Tape
 
-from .damage import OUTPUT, Case, Damage, cell_of, read
+from .damage import OUTPUT, Case, Damage, cell_of, edit, read
 from .damage_tapes import TapedCase
 from .planting import in_unit
 
 CELL, UNIT, CELLS = ("{0}:s0_period",), ("{0}",), ("{0}:*",)
 OTHER = {"state": "hashed", "sha256": "0" * 64}
-NO_DEVICE = msgspec.to_builtins(NoDevice())
 
 
 def in_tape(at: int = 0, part: str = "", **changes: Any) -> Damage:
@@ -160,3 +160,34 @@ def pool_blocks(blocks: list[Any]) -> None:
 def units_of(case: Case) -> Any:
     """The units of run.json as plain data."""
     return read(case.run / "run.json")["units"]
+
+
+def in_frozen_of(pattern: str, change: Callable[[Any], None]) -> Damage:
+    """A change of the one frozen file whose name has that form, the index agreeing with it."""
+
+    def plant(case: Case) -> None:
+        folder = case.tree / "snapshots" / case.protocol / "formal"
+        (path,) = folder.glob(f"{pattern}.json")
+        content = read(path)
+        change(content)
+        path.write_bytes(snapshot_bytes(content))
+        named = sha256_hex(path.read_bytes())
+        edit(folder / "index.json", lambda one: one["units"].update({path.stem: named}))
+
+    return plant
+
+
+def made_by_the_first(part: str, *fields: str) -> Damage:
+    """The part's units say that the process of the run that they are held against made them, in these fields or in all.
+
+    Placements are held against the smoke run.
+    """
+
+    def plant(case: Case) -> None:
+        first = case.smoke_case if part == "placement" and isinstance(case, TapedCase) else case
+        own = read(first.journal())["observation"]["process"]
+        new = {name: own[name] for name in fields or own}
+        for path in sorted((case.run / part / "journal").glob("*.json")):
+            edit(path, lambda journal: journal["observation"]["process"].update(new))
+
+    return plant

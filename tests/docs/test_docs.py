@@ -32,11 +32,12 @@ DEPTH = ("depth", "depth_ledger")
 TABLES = {
     "records.md": ("run", "audit", "ledger", "evaluation", "completion", *DEPTH, "sandbox", "attempts"),
     "tapes.md": ("tapes",),
-    "protocol-files.md": ("base", "protocol", "profile", "manifest"),
+    "protocol-files.md": ("base", "sources", "protocol", "profile", "manifest"),
     "sampling.md": ("sampling", "sampling_ledger"),
+    "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
 }
-FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth")
+FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth", "task-crn")
 GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in FAMILIES)
 EXAMPLES = ("encodings.md", "depth.md")
 BASES = ("Record", "RecordMeta")

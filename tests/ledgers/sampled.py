@@ -34,9 +34,10 @@ from harness.records.completion import (
 )
 from harness.records.evaluation import CodeMissing, NumericFound, NumericMissing
 from harness.records.ledger import Count
-from harness.records.protocol import Domain, Grid, SamplingProtocol
+from harness.records.protocol import Grid, SamplingProtocol
 from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SamplingEvaluators
 from harness.records.sampling_ledger import SampledLedger, SeedPairRow
+from harness.records.sources import Domain
 
 Outcome = Literal["passed", "assertion_failed", "syntax_error", "infrastructure", "extract_failed", "tier"]
 Cell = tuple[str, int, str, str]

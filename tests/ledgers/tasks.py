@@ -23,7 +23,8 @@ from harness.protocols.grids import is_executed
 from harness.protocols.load import read_protocol
 from harness.records.completion import NotExecuted, NumericWithoutGold, ProgramTaken
 from harness.records.evaluation import CodeMissing, NumericFound, NumericMissing
-from harness.records.protocol import Domain, Grid, TaskCrnProtocol
+from harness.records.protocol import Grid, TaskCrnProtocol
+from harness.records.sources import Domain
 from harness.records.taped import GridBlock, TapedBatch, TapedEvidence, TapedRun
 from harness.records.tapes import EdgeDistance, Finished, NotFinished, RowTape
 from harness.records.task_ledger import (

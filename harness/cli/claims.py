@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.canon import canonical_bytes
-from harness.cli.errors import any_letter
 from harness.claims.judge import claims_of
 from harness.claims.load import Registration, load_claims
 from harness.claims.view import RunView, judged_view
 from harness.claims.writeup import check_text
+from harness.cli.errors import any_letter
 from harness.errors import HarnessError, StorageError
 from harness.files import read_bytes
 from harness.journal.folder import write_once

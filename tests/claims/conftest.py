@@ -66,9 +66,7 @@ def audit_of(loaded, run, *, tier="formal", port=False, failed=None) -> Audit:
     gates = []
     for gate in loaded.protocol.gates:
         if tier in gate.tiers:
-            rows = gate_rows(
-                loaded.protocol, loaded.profile, gate, loaded.units(gate.tiers[tier].grid, loaded.domains)
-            )
+            rows = gate_rows(loaded.protocol, loaded.profile, gate, loaded.units(gate.tiers[tier].grid, loaded.domains))
             names = tuple(row.name for row in rows)[: (failed or {}).get(gate.id, 0)]
             gates.append(
                 GateAccount(
@@ -111,8 +109,6 @@ def make_view(loaded, tmp_path):
         )  # fmt: skip
         spec = SimpleNamespace(port=port, grid="formal", domains=domains or loaded.domains, deviations=())
         view = HandView(loaded, RunFolder(folder), audit)
-        return view.given(
-            spec=spec, environment=environment, run=run, ledger=book, statistics=numbers, replay=again
-        )
+        return view.given(spec=spec, environment=environment, run=run, ledger=book, statistics=numbers, replay=again)
 
     return make

@@ -194,7 +194,7 @@ def test_conditioned_figures_stand_under_diagnostics_only(check):
 
 @pytest.mark.parametrize("text", ["The 95% confidence interval is wide.", "置信区间很宽。", "p-value below 0.05."])
 def test_an_interval_without_a_name_is_found(text, check):
-    """This protocol registers none."""
+    """The protocol registers none."""
     assert "band" in [one[1] for one in check(text)]
 
 

@@ -32,6 +32,8 @@ TABLES = {
     "tapes.md": ("tapes",),
     "protocol-files.md": ("base", "protocol", "profile", "manifest"),
     "sampling.md": ("sampling", "sampling_ledger"),
+    "claims.md": ("claims",),
+    "verify.md": ("verification",),
 }
 FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth")
 GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in FAMILIES)

@@ -9,7 +9,7 @@ from harness.claims.view import judged_view
 from harness.places import Places
 from harness.verify.run import verify
 
-from .conftest import add_claims  # noqa: TID252 - this folder's own
+from .conftest import add_claims
 
 
 def test_a_session_leaves_the_runs_claims(fresh_run, run_mini):

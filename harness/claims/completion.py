@@ -71,5 +71,4 @@ SOURCES: Mapping[str, Source] = {
     "statistics.newly_ended": _source(lambda one: one.gain.newly_ended, decided_by_run),
     "statistics.conditioned_numeric": _diagnostic(lambda one: one.diagnostics.completion_conditioned_numeric_exact),
     "statistics.conditioned_code": _diagnostic(lambda one: one.diagnostics.completion_conditioned_code_passed),
-    "statistics.fallback_exact": _diagnostic(lambda one: one.diagnostics.fallback_exact),
 }

@@ -51,7 +51,6 @@ def _source(pick: Pick, planned: Callable[[LoadedProtocol, Tier, tuple[str, ...]
 SOURCES: Mapping[str, Source] = {
     "statistics.natural_eos": _source(lambda one: one.natural_eos, cells_planned),
     "statistics.truncated": _source(lambda one: one.truncated, cells_planned),
-    "statistics.other_stop": _source(lambda one: one.other_stop, cells_planned),
     "statistics.numeric_fixed_budget": _source(_math(lambda one: one.fixed_budget_exact), domain_planned(NUMBERS)),
     "statistics.numeric_strict": _source(_math(lambda one: one.strict_complete_exact), domain_planned(NUMBERS)),
     "statistics.code_fixed_budget": _source(_code(lambda one: one.passed), domain_planned(TESTS)),

@@ -10,9 +10,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+LEAD = 500  # characters of a paragraph that are kept as what introduces the next block
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s{1,9}(.*?)#{0,6}$")
 _FENCE = re.compile(r"^ {0,9}(?:`{3,20}|~{3,20})")
 _ITEM = re.compile(r"^\s{0,20}(?:[-*+•·]|\d{1,3}[.)、])\s{1,9}")
+_NUMBERED = re.compile(r"^\d{1,3}[.)、]\s{1,9}")
 _RULE = re.compile(r"^[\s|:-]{3,}$")
 _TARGET = re.compile(r"\]\([^()\s]{0,500}\)|https?://[^\s)>]{1,500}")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,100}>|<!--|-->")
@@ -75,21 +77,22 @@ class _Reader:
 
 def sentences(document: str) -> Iterator[Sentence]:
     """The sentences of a Markdown document, in order; headings are sentences too."""
-    reader, item = _Reader([""] * 6), False
+    reader, item, numbered = _Reader([""] * 6), False, False
     block: list[tuple[str, int]] = []
     for number, raw in enumerate(document.splitlines(), start=1):
         line = re.sub(r"^(?:\s{0,3}>\s?){1,9}", "", raw)
         alone = reader.fenced or _FENCE.match(line) or _HEADING.match(line) or "|" in line or not line.strip()
         if block and (alone or _ITEM.match(line)):
-            yield from _paragraph(reader, block, item=item)
-            block, item = [], False
+            yield from _paragraph(reader, block, item=item, numbered=numbered)
+            block, item, numbered = [], False, False
         if alone:
             yield from _alone(reader, line, number)
         else:
             item = item or bool(_ITEM.match(line))
+            numbered = numbered or bool(_NUMBERED.match(line))
             block.append((plain(_ITEM.sub("", line)), number))
     if block:
-        yield from _paragraph(reader, block, item=item)
+        yield from _paragraph(reader, block, item=item, numbered=numbered)
 
 
 def _alone(reader: _Reader, line: str, number: int) -> Iterator[Sentence]:
@@ -124,7 +127,7 @@ def _row(reader: _Reader, line: str, number: int) -> Iterator[Sentence]:
     reader.header = reader.header or tuple(cells)
 
 
-def _paragraph(reader: _Reader, block: Sequence[tuple[str, int]], *, item: bool) -> Iterator[Sentence]:
+def _paragraph(reader: _Reader, block: Sequence[tuple[str, int]], *, item: bool, numbered: bool) -> Iterator[Sentence]:
     """A paragraph or a list item, its lines joined. A paragraph becomes the lead of the lists and blocks below it."""
     text, reader.header = "", ()
     lines: list[int] = []
@@ -134,8 +137,10 @@ def _paragraph(reader: _Reader, block: Sequence[tuple[str, int]], *, item: bool)
     if not item:
         reader.lead = ""
     yield from _split(reader.place(text, lines, item=item))
-    if not item:
-        reader.lead = text.strip()
+    if not item or (numbered and len(block) == 1):
+        reader.lead = text.strip()[
+            -LEAD:
+        ]  # "8. Prohibited" above a list is an item to Markdown, and a title to its reader
 
 
 def _split(sentence: Sentence) -> Iterator[Sentence]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from harness.claims.facets import Facets, facets_in
 from harness.claims.judge import result_name
 from harness.claims.load import Registration
-from harness.claims.negation import is_listed, is_negated
+from harness.claims.negation import is_listed, is_negated, is_unwritten
 from harness.claims.patterns import found as states
 from harness.claims.quoted import Quoted, quoted
 from harness.claims.supported import Supported, holds, nearest, supported
@@ -57,6 +57,8 @@ def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Fi
         figures = list(quoted(clause))
         for one in figures:
             line = sentence.line(start + one.start)
+            if is_unwritten(clause, one.start):
+                continue
             if not holds(known, one, said, alone=len(figures) == 1):
                 yield Finding(line, "figure", nearest(known, said), one.words)
             elif _needs_diagnostics(known, one, said) and not any(map(_DIAGNOSTICS.search, sentence.headings)):
@@ -108,7 +110,7 @@ def _prohibited(sentence: Sentence, view: RunView, registration: Registration) -
     texts = {one.id: one.text for one in view.loaded.protocol.prohibited}
     for rule in registration.rules.prohibited:
         span = states(rule, sentence.text)
-        if span is not None and not is_negated(sentence, span) and not is_listed(sentence):
+        if span is not None and not is_negated(sentence, span) and not is_listed(sentence, span):
             stated = " ".join(sentence.text[slice(*span)].split())
             expected = f"nowhere, but as a limit: {texts[rule.id]}"
             yield Finding(sentence.line(span[0]), f"prohibited {rule.id}", expected, stated)
@@ -120,7 +122,7 @@ def _bands(sentence: Sentence, registration: Registration) -> Iterator[Finding]:
     match = _INTERVAL.search(sentence.text)
     if match is None or any(name.lower() in sentence.text.lower() for name in names):
         return
-    if not is_negated(sentence, match.span()) and not is_listed(sentence):
+    if not is_negated(sentence, match.span()) and not is_listed(sentence, match.span()):
         yield Finding(
             sentence.line(match.start()), "band", f"a registered name: {', '.join(names) or 'none'}", match[0]
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from harness.claims.judge import result_name
 from harness.claims.view import RunView
 from harness.export.columns import COLUMNS, Cell
 from harness.records.completion import AccountedRow, CompletionRow, Executed, NumericJudged, ProgramTaken, Terminal
@@ -46,7 +47,7 @@ def _head(view: RunView) -> Fields:
     run, audit = view.run, view.audit
     yield from (("protocol", run.protocol), ("registered_id", run.registered_id), ("run_id", audit.run_id))
     yield from (("protocol_digest", run.protocol_digest), ("run_sha256", audit.run_sha256), ("tier", audit.tier))
-    yield from (("result_name", run.result_name), ("grid", run.grid), ("port", run.port))
+    yield from (("result_name", result_name(view)), ("grid", run.grid), ("port", run.port))
 
 
 def _prompt(unit: AnyUnit, cell: PromptRow) -> Fields:

@@ -5,8 +5,10 @@ A band is percentiles over resamples of the fixed tasks: it stands under its reg
 
 from collections.abc import Iterator
 
+import msgspec
+
 from harness.errors import JournalError
-from harness.records.task_ledger import TapeDiagnostics, TaskContrastSummary, TaskStatistics
+from harness.records.task_ledger import TapeDiagnostics, TaskContrastSummary, TaskPairSummary, TaskStatistics
 from harness.report.figures import Dots, chart, dotted
 from harness.report.page import Block, Note, Section, Table, table
 from harness.report.words import number, table_of, word
@@ -84,11 +86,19 @@ def _transitions(made: TaskStatistics) -> Iterator[Block]:
     yield Note("Tasks by success on the left and on the right of a contrast; each count is of all tasks of the domain.")
     rows = [((one.domain, f"{one.left} to {one.right}"), one.transitions) for one in made.pairs]
     yield table_of("Transitions, left to right", ("domain", "pair"), rows)
-    parts = [((one.domain, one.contrast), one) for one in made.pairs]
+    parts = [((one.domain, one.contrast), _parting(one)) for one in made.pairs]
     yield table_of(
-        "Where two rows part, and what they shared before", ("domain", "contrast"), parts,
+        "Where two rows part, and what they shared before; first divergence: the step, in each task that has one",
+        ("domain", "contrast"), parts,
         without=(*IDENTITY, "transitions"),
     )  # fmt: skip
+
+
+def _parting(one: TaskPairSummary) -> TaskPairSummary:
+    """Only the steps that there are: `diverged` says in how many of the tasks."""
+    return msgspec.structs.replace(
+        one, first_divergence=tuple(step for step in one.first_divergence if step is not None)
+    )
 
 
 def _tapes(one: TapeDiagnostics) -> Iterator[Block]:

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from harness.records.base import Record
 from harness.records.depth_ledger import At, Nowhere
 from harness.records.ledger import Count, Mean, NotObserved, Total, Undefined
-from harness.records.sampling_ledger import Majority, NoMajority
+from harness.records.sampling_ledger import LengthSummary, Majority, NoMajority
+from harness.records.task_ledger import Spread
 from harness.report.page import Table, Value, table
 
 ABSENT = "-"
-FIGURES = (Count, Total, Mean, Undefined, NotObserved, At, Nowhere, Majority, NoMajority)
+FIGURES = (Count, Total, Mean, Undefined, NotObserved, At, Nowhere, Majority, NoMajority, Spread, LengthSummary)
 
 
 def number(value: float) -> str:
@@ -28,7 +29,7 @@ def word(value: object) -> str:
     return ABSENT if value is None else _record(value)
 
 
-def _record(value: object) -> str:  # noqa: PLR0911  one line a kind of figure
+def _record(value: object) -> str:  # noqa: C901, PLR0911  one line a kind of figure
     match value:
         case NotObserved() | Undefined():
             return ABSENT
@@ -44,6 +45,10 @@ def _record(value: object) -> str:  # noqa: PLR0911  one line a kind of figure
             return "nowhere"
         case Majority():
             return f"{value.value} ({word(value.count)})"
+        case Spread():
+            return f"{value.sum} over {value.n}: {word(value.values)} (range {value.range})"
+        case LengthSummary():
+            return f"{value.sum} over {value.n} ({value.minimum} to {value.maximum})"
         case NoMajority():
             return f"none (most {word(value.most)})"
     return str(value)

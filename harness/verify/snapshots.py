@@ -1,14 +1,25 @@
 """The run's cells against the frozen results of its protocol: each unit's snapshot is made again and compared."""
 
+from collections.abc import Iterator
+
 import msgspec
 
+from harness.canon import digest, sha256_hex
 from harness.errors import HarnessError
 from harness.files import read_bytes
 from harness.journal.folder import difference
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey, UnitKey, executed_grid
-from harness.records.protocol import DepthProtocol
-from harness.snapshots.content import snapshot_bytes, tensor_snapshot, unit_snapshot, verdict_snapshot
+from harness.protocols.load import protocol_ids, read_protocol
+from harness.records.protocol import BaselinedProtocol, DepthProtocol, FrozenBaseline
+from harness.snapshots.content import (
+    containers_of,
+    origins_of,
+    snapshot_bytes,
+    tensor_snapshot,
+    unit_snapshot,
+    verdict_snapshot,
+)
 from harness.snapshots.store import (
     Frozen,
     executed_units,
@@ -19,7 +30,7 @@ from harness.snapshots.store import (
     tensors_name,
     verdicts_name,
 )
-from harness.verify.ground import AGAIN, Ground, Lines, compared, fails, holds, nothing
+from harness.verify.ground import AGAIN, FROZEN_FILE, Ground, Lines, compared, fails, holds, nothing
 
 STEP = "snapshots"
 
@@ -34,7 +45,7 @@ def snapshots_hold(ground: Ground) -> Lines:
     if (reason := _not_comparable(ground)) is not None:
         yield nothing(STEP, f"snapshots/{name}", "none", reason)
         return
-    found = [*_accepted(ground, frozen), *_units(ground, frozen)]
+    found = [*_index(ground, frozen), *_units(ground, frozen)]
     executes = executed_grid(protocol, ground.evidence.spec.grid)
     found += _verdicts(ground, frozen) if executes else []
     if isinstance(protocol, DepthProtocol):
@@ -60,18 +71,41 @@ def _not_comparable(ground: Ground) -> str | None:
 
 
 def _is_accepted(ground: Ground, frozen: Frozen) -> bool:
-    return frozen.index.audit_sha256 in judgement_digests(ground.folder)
+    """The index names one of this run's judgements, or shares a model load or a container with it."""
+    own = set(_origins(ground)) & set(frozen.index.origins)
+    return bool(own) or frozen.index.audit_sha256 in judgement_digests(ground.folder)
 
 
-def _accepted(ground: Ground, frozen: Frozen) -> Lines:
-    """The run that the index was taken from is the one that it names."""
+def _origins(ground: Ground) -> tuple[str, ...]:
+    executions = read_executions(ground.folder)
+    return (*origins_of(ground.evidence.processes), *containers_of(executions.values()))
+
+
+def _index(ground: Ground, frozen: Frozen) -> Lines:
+    """The index in canonical bytes and under its pins; of the accepted run, the one that follows from it."""
+    path, index = frozen.folder / "index.json", frozen.index
+    stored = sha256_hex(read_bytes(path, what="snapshot index"))
+    where = f"snapshots/{index.protocol}/formal/index.json"
+    pairs: list[tuple[object, object, object]] = [(f"{where}: canonical bytes", digest(index), stored)]
+    pairs += [(f"{where}: pin of {name}", sha256, stored) for name, sha256 in _pins(ground)]
     if _is_accepted(ground, frozen):
-        index, audit = frozen.index, ground.audit
-        pairs = (
-            ("index.json: run_sha256", index.run_sha256, audit.run_sha256),
-            ("index.json: environment_sha256", index.environment_sha256, audit.environment_sha256),
-        )
-        yield from compared(STEP, pairs, AGAIN)
+        named = index.audit_sha256 in judgement_digests(ground.folder)
+        pairs += [
+            (f"{where}: run_sha256", ground.audit.run_sha256, index.run_sha256),
+            (f"{where}: environment_sha256", ground.audit.environment_sha256, index.environment_sha256),
+            (f"{where}: origins", _origins(ground), index.origins),
+            (f"{where}: audit_sha256 of a judgement of this run", True, named),
+        ]
+    yield from compared(STEP, pairs, FROZEN_FILE)
+
+
+def _pins(ground: Ground) -> Iterator[tuple[str, str]]:
+    """The protocols of the tree whose baseline these results are, with the digest that they pin."""
+    for name in protocol_ids(ground.tree):
+        protocol = read_protocol(ground.tree.protocols / name / "protocol.toml")
+        pinned = protocol.baseline if isinstance(protocol, BaselinedProtocol) else None
+        if isinstance(pinned, FrozenBaseline) and pinned.protocol == ground.loaded.protocol.id:
+            yield name, pinned.index_sha256
 
 
 def _units(ground: Ground, frozen: Frozen) -> Lines:

@@ -61,21 +61,18 @@ def hand_run(loaded) -> tuple[CompletionRun, CompletionBuilder]:
     return books.completion_run(units, gold=gold, grid="formal"), books
 
 
-def audit_of(loaded, run, *, tier="formal", port=False, failed=None) -> Audit:
+def audit_of(loaded, run, name, *, tier="formal", port=False, failed=None) -> Audit:
     """An audit record in which every row held, but `failed` of the named gates."""
     gates = []
     for gate in loaded.protocol.gates:
         if tier in gate.tiers:
-            rows = gate_rows(
-                loaded.protocol, loaded.profile, gate, loaded.units(gate.tiers[tier].grid, loaded.domains)
-            )
+            rows = gate_rows(loaded.protocol, loaded.profile, gate, loaded.units(gate.tiers[tier].grid, loaded.domains))
             names = tuple(row.name for row in rows)[: (failed or {}).get(gate.id, 0)]
             gates.append(
                 GateAccount(
                     id=gate.id, clause=gate.clause, passed=len(rows) - len(names), registered=len(rows), failed=names
                 )
             )
-    name = sha256_hex(canonical_bytes(run))
     return Audit(
         schema=1, protocol=loaded.protocol.id, registered_id=loaded.protocol.registered_id,
         protocol_digest=loaded.digest, result_name=loaded.protocol.result_name, tier=tier, run_id="formal-1",
@@ -85,23 +82,36 @@ def audit_of(loaded, run, *, tier="formal", port=False, failed=None) -> Audit:
     )  # fmt: skip
 
 
-@pytest.fixture
-def make_view(loaded, tmp_path):
-    """`make_view(**changes)`: the hand-made run as a judged view; its files lie in a folder of their own."""
+@pytest.fixture(scope="session")
+def hand_records(loaded):
+    """The hand-made run, its ledger and its statistics."""
     run, books = hand_run(loaded)
     outcomes = {"*": "passed", "s0_bos": "assertion_failed", "s1_bos": "timeout"}
     book = completion_ledger(loaded.protocol, run, books.executions(run, outcomes))
-    numbers = completion_statistics(loaded.protocol, book)
+    return run, book, completion_statistics(loaded.protocol, book)
+
+
+@pytest.fixture(scope="session")
+def hand_bytes(hand_records):
+    """Their canonical bytes, by file name."""
+    return dict(zip(("run.json", "ledger.json", "statistics.json"), map(canonical_bytes, hand_records), strict=True))
+
+
+@pytest.fixture
+def make_view(loaded, hand_records, hand_bytes, tmp_path):
+    """`make_view(**changes)`: the hand-made run as a judged view; its files lie in a folder of their own."""
+    run, book, numbers = hand_records
 
     def make(*, tier="formal", port=False, failed=None, replay=None, domains=None):
         folder = tmp_path / "formal-1"
         (folder / "replay").mkdir(parents=True, exist_ok=True)
-        audit = audit_of(loaded, run, tier=tier, port=port, failed=failed)
+        name = sha256_hex(hand_bytes["run.json"])
+        audit = audit_of(loaded, run, name, tier=tier, port=port, failed=failed)
         again = msgspec.structs.replace(run, units=tuple(unit for unit in run.units if unit.index == 0))
         again = again if replay is None else replay(again)
-        records = {"run.json": run, "ledger.json": book, "statistics.json": numbers, "audit.json": audit}
-        for name, record in (records | {"replay/run.json": again}).items():
-            (folder / name).write_bytes(canonical_bytes(record))
+        contents = hand_bytes | {"audit.json": canonical_bytes(audit), "replay/run.json": b"the replay"}
+        for name, data in contents.items():
+            (folder / name).write_bytes(data)
         execution = loaded.protocol.execution
         names = ("dtype", "attention", "experts", "threads", "deterministic_algorithms", "float32_matmul_precision")
         environment = SimpleNamespace(
@@ -111,8 +121,6 @@ def make_view(loaded, tmp_path):
         )  # fmt: skip
         spec = SimpleNamespace(port=port, grid="formal", domains=domains or loaded.domains, deviations=())
         view = HandView(loaded, RunFolder(folder), audit)
-        return view.given(
-            spec=spec, environment=environment, run=run, ledger=book, statistics=numbers, replay=again
-        )
+        return view.given(spec=spec, environment=environment, run=run, ledger=book, statistics=numbers, replay=again)
 
     return make

@@ -5,9 +5,9 @@ import pytest
 
 from harness.canon import canonical_bytes
 from harness.claims.judge import claims_of
+from harness.errors import JournalError
 from harness.records.base import decode_json
 from harness.records.claims import Claims
-from harness.errors import JournalError
 
 
 def by_id(record):
@@ -64,7 +64,7 @@ def test_a_cell_that_parts_refutes_the_replay(make_view, registration):
 def test_a_larger_replay_prints_no_larger_number(make_view, registration):
     """All 128 cells made again are still 32 of the replay's 32: no file can raise the denominator."""
     replay = by_id(claims_of(make_view(replay=lambda run: run), registration))["replay"]
-    more = by_id(claims_of(make_view(replay=lambda run: _with_all(run)), registration))["replay"]
+    more = by_id(claims_of(make_view(replay=_with_all), registration))["replay"]
     assert [(one.count, one.of) for one in replay.figures] == [(one.count, one.of) for one in more.figures]
 
 
@@ -93,7 +93,9 @@ def test_a_gate_that_is_not_whole_refutes(gate, make_view, registration):
 def test_a_gate_that_was_not_judged_checks_nothing(make_view, registration):
     """Missing is neither held nor failed."""
     view = make_view()
-    audit = msgspec.structs.replace(view.audit, gates=tuple(one for one in view.audit.gates if one.id != "observations"))
+    audit = msgspec.structs.replace(
+        view.audit, gates=tuple(one for one in view.audit.gates if one.id != "observations")
+    )
     object.__setattr__(view, "audit", audit)
     account = by_id(claims_of(view, registration))["account"]
     assert (account.status, account.statement) == ("NOT CHECKED", "")
@@ -119,7 +121,8 @@ def test_a_denominator_that_moved_checks_nothing(make_view, registration):
     view = make_view()
     groups = tuple(
         msgspec.structs.replace(
-            one, cells=msgspec.structs.replace(one.cells, natural_eos=msgspec.structs.replace(one.cells.natural_eos, of=96))
+            one,
+            cells=msgspec.structs.replace(one.cells, natural_eos=msgspec.structs.replace(one.cells.natural_eos, of=96)),
         )
         for one in view.statistics.groups
     )

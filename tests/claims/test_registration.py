@@ -1,7 +1,6 @@
 """claims.toml: every protocol has one, it agrees with its protocol, and what can't hold or can't fail doesn't load."""
 
 import re
-import time
 import tomllib
 
 import msgspec
@@ -16,6 +15,7 @@ from harness.errors import ProtocolError
 from harness.protocols.load import load_protocol, protocol_ids
 from harness.records.claims import AtLeast, FigureRule, Pattern, ProhibitedRule, Reported, Whole
 
+RULES = load_claims(load_protocol("nano-completion")).rules.prohibited
 PAIRS = ("behavior", "completion", "depth", "single-source-sampling", "cross-source-sampling")
 
 
@@ -124,28 +124,25 @@ def test_an_unbounded_part_is_refused(part):
 
 
 @pytest.mark.parametrize("name", ["nano-behavior", "nano-completion", "nano-depth", "nano-cross-source-sampling"])
-def test_no_sentence_makes_a_pattern_slow(name):
-    """Hundreds of kilobytes made of a pattern's own words, and of what almost matches: work grows with the length."""
+def test_no_sentence_holds_a_pattern_up(name):
+    """Every pattern against its own words many times over, and against what almost matches: it comes back, with none.
+
+    A part that tracked back would not come back at all.
+    """
     rules = load_claims(load_protocol(name)).rules.prohibited
     words = sorted({word for rule in rules for one in rule.must_match for word in one.split()})
-    short, long = " ".join(words) * 20, " ".join(words) * 400
-
-    def steps(text):
-        began = time.process_time()
-        for rule in rules:
-            for pattern in rule.patterns:  # the last part never comes: every part is searched to the end
-                never = Pattern(language=pattern.language, parts=(*pattern.parts, "never-there"))
-                found(ProhibitedRule(id=rule.id, patterns=(never,), must_match=(), must_not_match=()), text)
-        return time.process_time() - began
-
-    steps(short)
-    assert steps(long) < 400 * max(steps(short), 0.005)  # exponential or cubic work would be far beyond
+    texts = [" ".join(words) * 200, "a" * 100_000, " is" * 30_000, "128 of " * 20_000, "0." * 50_000]
+    for rule in rules:
+        for pattern in rule.patterns:  # the last part never comes: every part is searched to the end
+            never = Pattern(language=pattern.language, parts=(*pattern.parts, "never-there"))
+            one = ProhibitedRule(id=rule.id, patterns=(never,), must_match=(), must_not_match=())
+            assert [found(one, text) for text in texts] == [None] * len(texts)
 
 
 @given(st.text(max_size=300))
 def test_a_match_is_a_place_in_the_sentence(text):
     """Whatever the sentence, a match is [start, end) within it."""
-    for rule in load_claims(load_protocol("nano-completion")).rules.prohibited[:3]:
+    for rule in RULES:
         span = found(rule, text)
         assert span is None or 0 <= span[0] < span[1] <= len(text)
 

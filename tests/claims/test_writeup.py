@@ -44,6 +44,8 @@ HOLDS = [
     "Run under torch 2.13.0 with temperature 0.3, clause 4.2, on 2026-11-30, see 2026/11/30.",
     "HumanEval/31, nano-math/0128 and `gsm8k/test/1069`.",
     "第 1 条 source。",
+    "只能写“32 / 32 长序列复现”，不能写成 128 / 128 独立复跑。",
+    "32 of 32 were replayed; this can't be read as 128/128 replayed.",
 ]
 
 
@@ -154,6 +156,9 @@ def test_every_listed_sentence_is_left_alone(check, registration):
         "禁止：\n- EOS 条件让答案更好",
         "greedy deterministic exact 不等于 sampling robustness。",
         "HumanEval 通过不是代码安全的证明。",
+        "8. 仍然禁止的结论\n- EOS 条件让答案更好；\n- 512 tokens 足以代表模型最大能力；",
+        "Prohibited conclusions\n- EOS makes the answer better",
+        "## What may not be concluded\n\nR05 8: that EOS makes answers better; that four sources are a benchmark.",
     ],
 )
 def test_a_denial_is_left_alone(text, check):
@@ -172,6 +177,8 @@ def test_a_denial_is_left_alone(text, check):
         "## Limits\n\nEOS makes the answer better.",
         "## Limits\n\n- EOS makes the answer better",
         "## Prohibited conclusions\n\nEOS makes the answer better.",
+        "What is prohibited was left out. We found much.\n\n- EOS makes the answer better",
+        "3. Results\n- EOS makes the answer better",
         "## Prohibited conclusions\n\n- nothing. EOS makes the answer better.",
         "EOS **makes** the\nanswer `better`.",
         f"E{ZERO_WIDTH}OS makes the answer bet{ZERO_WIDTH}ter.",
@@ -194,7 +201,7 @@ def test_conditioned_figures_stand_under_diagnostics_only(check):
 
 @pytest.mark.parametrize("text", ["The 95% confidence interval is wide.", "置信区间很宽。", "p-value below 0.05."])
 def test_an_interval_without_a_name_is_found(text, check):
-    """This protocol registers none."""
+    """The protocol registers none."""
     assert "band" in [one[1] for one in check(text)]
 
 
@@ -212,8 +219,8 @@ def test_a_smoke_run_supports_no_replay(check):
 
 
 def test_a_long_line_is_read_in_full(check):
-    """A megabyte in one line hides nothing at its end."""
-    text = "Cells and words. " * 60_000 + "256/256 reproduced."
+    """A hundred kilobytes in one line hide nothing at their end."""
+    text = "Cells and words. " * 6_000 + "256/256 reproduced."
     assert [one[2] for one in check(text)] == ["256/256"]
 
 

@@ -36,6 +36,8 @@ TABLES = {
     "sampling.md": ("sampling", "sampling_ledger"),
     "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
+    "claims.md": ("claims",),
+    "verify.md": ("verification",),
 }
 FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth", "task-crn")
 GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in FAMILIES)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from harness.claims.view import judged_view
 from harness.errors import StorageError
 from harness.export.columns import COLUMNS
 from harness.export.rows import rows
@@ -71,6 +72,12 @@ def test_a_row_a_cell_with_the_records_own_values(every_row, hand_view):
             )
     assert {one["verdict"] for one in every_row if one["domain"] == "code"} == {"passed", "assertion_failed", "timeout"}
     assert {one["fixed_budget_success"] for one in every_row if one["domain"] == "english"} == {None}
+
+
+def test_a_port_says_so_in_every_row(tmp_path, reading):
+    """In the result's name and in a column of its own."""
+    view = judged_view(reading.write_run(tmp_path / "port", port=True))
+    assert {(one["result_name"].endswith(" (port)"), one["port"]) for one in rows(view)} == {(True, True)}
 
 
 def test_parquet_is_typed(files, made):

@@ -1,6 +1,7 @@
 """report.html: what it says, that it is exact, safe and whole by itself, and the same wherever it is made."""
 
 import dataclasses
+import importlib.util
 import os
 import re
 import shutil
@@ -11,15 +12,23 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from harness.__main__ import app
 from harness.canon import canonical_bytes, unescaped
 from harness.claims.view import judged_view
 from harness.errors import JournalError, SnapshotError
+from harness.journal.folder import RunFolder
+from harness.places import places
+from harness.protocols.load import load_protocol
 from harness.records.claims import Difference
 from harness.report.cells import anchor
 from harness.report.make import page_of, report_bytes, write_report
 from harness.report.render import render
 from harness.report.visible import passage
+from harness.snapshots.store import read_audit
+from harness.verify.ground import Ground
+from harness.verify.page import report_holds
 
 ORDER = (
     "claims",
@@ -252,6 +261,70 @@ def test_writing_it_leaves_the_run_as_judged(hand_run, tmp_path):
     run = shutil.copytree(hand_run, tmp_path / "run")
     first = write_report(run).read_bytes()
     assert write_report(run).read_bytes() == first
+
+
+ABSENT = """
+import importlib.abc, socket, sys
+from pathlib import Path
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {absent!r}:
+            raise ImportError(f"{{name}} can't be imported here")
+
+def refused(*arguments, **named):
+    raise OSError("no network here")
+
+sys.meta_path.insert(0, Absent())
+socket.socket.connect = socket.getaddrinfo = refused
+from harness.report.make import write_report
+write_report(Path({run!r}))
+"""
+
+
+def test_it_needs_no_model_no_engine_and_no_network(hand_run, hand_html, tmp_path):
+    """Made where torch and docker can't be imported and no connection can be opened."""
+    run = shutil.copytree(hand_run, tmp_path / "run")
+    absent = ("torch", "transformers", "accelerate", "safetensors", "docker", "pyarrow", "pytest")
+    command = [sys.executable, "-c", ABSENT.format(absent=absent, run=str(run))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (run / "report.html").read_bytes() == hand_html.encode()
+
+
+def test_verify_makes_it_again(hand_run, tmp_path):
+    """The page as it was written holds; with one other byte, or of another generator, it doesn't."""
+    run = shutil.copytree(hand_run, tmp_path / "run")
+    ground = Ground(load_protocol("nano-completion"), RunFolder(run), read_audit(RunFolder(run)), places())
+    assert [one.state for one in report_holds(ground)] == ["none"]
+    data = write_report(run).read_bytes()
+    assert [one.state for one in report_holds(ground)] == ["holds"]
+    (run / "report.html").write_bytes(data.replace(b"SUPPORTED", b"SUPPORTEd", 1).replace(b"REFUTED", b"REFUTEd", 1))
+    assert [one.state for one in report_holds(ground)] == ["fails"]
+    (run / "report.html").write_bytes(data.replace(b"matplotlib 3", b"matplotlib 2", 1))
+    assert [one.state for one in report_holds(ground)] == ["not checkable"]
+
+
+def test_the_verb_says_where_it_wrote(hand_run, tmp_path):
+    """The path on stdout; a HarnessError as one line and exit code 1."""
+    run = shutil.copytree(hand_run, tmp_path / "run")
+    done = CliRunner().invoke(app, ["report", str(run)])
+    assert (done.exit_code, done.stdout) == (0, f"{run / 'report.html'}\n")
+    (run / "run.json").write_bytes(b"{}")
+    done = CliRunner().invoke(app, ["report", str(run)])
+    assert done.exit_code == 1
+    assert "run.json" in done.stderr
+
+
+def test_without_matplotlib_the_verb_says_what_to_install(hand_run, monkeypatch):
+    """One line, and no traceback."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "matplotlib" else find(name, *more)
+    )
+    done = CliRunner().invoke(app, ["report", str(hand_run)])
+    assert done.exit_code == 1
+    assert ".[report]" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["run.json", "ledger.json", "statistics.json", "environment.json"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from harness.claims.source import RUN
 from harness.claims.view import RunView
 from harness.journal.attempts import attempts_of
 from harness.journal.folder import read_record
@@ -50,7 +51,8 @@ def _weights(view: RunView) -> Iterator[Difference]:
 
 
 def _placement(view: RunView) -> Iterator[Difference]:
-    registered, found = view.loaded.protocol.placement, view.run.placement.id
+    assembled = view.folder.file(RUN).exists()  # a run that ended before has what it asked for
+    registered, found = view.loaded.protocol.placement, view.run.placement.id if assembled else view.spec.placement
     if registered != found:
         yield Difference(kind="placement", field="placement", registered=registered, found=found)
     for one in attempts_of(view.folder):

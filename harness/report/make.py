@@ -78,6 +78,7 @@ def page_of(view: RunView, tree: Places | None = None) -> Page:
     claims, absent = _claims(view), list[str]()
     book = _part("ledger", lambda: view.ledger, absent)
     made = _part("statistics", lambda: view.statistics, absent) if book is not None else None
+    environment = _part("environment and placement", lambda: head.environment(view, claims), absent)
     conditions = [one.id for one in view.loaded.protocol.conditions]
     found: list[Section | None] = []
     if book is not None:
@@ -91,7 +92,7 @@ def page_of(view: RunView, tree: Places | None = None) -> Page:
         absent=tuple(absent),
         results=tuple(one for one in found if one is not None),
         diagnostics=diagnostics(claims, made),
-        environment=_part("environment and placement", lambda: head.environment(view, claims), absent),
+        environment=environment,
         cell_maps=tuple(_maps(shown or (), conditions)),
         cells=shown or (),
         states=tuple(one for one in (states(book) if book else ()) if any(cell.state == one for cell in shown or ())),

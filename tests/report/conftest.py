@@ -19,7 +19,7 @@ from harness.records.audit import Audit, GateAccount
 from harness.records.base import Frozen
 from harness.records.run import Environment, PlacementFacts, RunSpec
 from harness.report.make import page_of, report_bytes
-from harness.snapshots.store import run_files
+from harness.snapshots.store import read_audit, run_files
 
 FENCED = "```python\ndef f(n):\n    return n + 1\n```"
 ATTACK = "<script>alert(1)</script><img src=x onerror=alert(2)><!-- </div></details></main> ]]> &lt;b&gt; {{ 7*7 }}"
@@ -110,9 +110,23 @@ def write_run(path: Path, *, port: bool = False) -> Path:
         write_record(folder.file(name), record)
     for key, execution in executions.items():
         write_record(path / "sandbox" / f"{key}.json", execution)
-    audit = canonical_bytes(audit_of(loaded, folder, port=port))
-    folder.file("audit.json").write_bytes(audit)
-    folder.file("audit.json.sha256").write_text(f"{sha256_hex(audit)}  audit.json\n", encoding="ascii")
+    write_audit(folder, audit_of(loaded, folder, port=port))
+    return path
+
+
+def write_audit(folder: RunFolder, audit: Audit) -> None:
+    """The record and its detached digest."""
+    data = canonical_bytes(audit)
+    folder.file("audit.json").write_bytes(data)
+    folder.file("audit.json.sha256").write_text(f"{sha256_hex(data)}  audit.json\n", encoding="ascii")
+
+
+def unfinished(path: Path) -> Path:
+    """The run as one that ended before it was assembled, judged as that."""
+    folder = RunFolder(path)
+    for name in ("run.json", "ledger.json", "statistics.json"):
+        folder.file(name).unlink()
+    write_audit(folder, msgspec.structs.replace(read_audit(folder), files=run_files(folder), run_sha256=""))
     return path
 
 

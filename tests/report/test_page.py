@@ -352,15 +352,16 @@ def test_claims_on_disk_that_say_otherwise_are_refused(hand_run, tmp_path):
 
 
 def test_a_part_that_is_not_there_is_named(hand_run, tmp_path, reading):
-    """A run that was judged without its ledger has a page that says so."""
-    run = shutil.copytree(hand_run, tmp_path / "run")
-    (run / "ledger.json").unlink()
-    view = judged_view(hand_run)
-    lacking = dataclasses.replace(view, folder=type(view.folder)(run))
-    tree = reading.parsed(report_bytes(lacking).decode())
-    assert "Not there: ledger: expected a readable ledger" in words(tree.find(".//header"))
-    assert section(tree, "prohibited") is not None
-    assert section(tree, "ladder") is None
+    """A run that ended before it was assembled has a page: gates, what is prohibited, what is missing and why."""
+    run = reading.unfinished(shutil.copytree(hand_run, tmp_path / "run"))
+    tree = reading.parsed(write_report(run).read_text(encoding="utf-8"))
+    said = words(tree.find(".//header"))
+    assert "Not there: ledger: expected a readable ledger, found No such file or directory" in said
+    assert "environment and placement: expected a readable assembled run" in said
+    assert [one.get("id") for one in tree.iter("section")] == [
+        "claims", "prohibited", "deviations", "gates", "diagnostics", "cells", "records",
+    ]  # fmt: skip
+    assert "SUPPORTED" not in words(section(tree, "claims"))
 
 
 @pytest.fixture(scope="module")

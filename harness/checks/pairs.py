@@ -168,11 +168,11 @@ def same_cell(pair: PairEvidence, row: RowKey) -> Differences:
     """Every registered field of the cell, its IDs among them, is equal in both runs; IDs say where they part."""
     if not isinstance(pair.rule, PairRule):
         raise RuntimeError("cells are compared over registered fields, and this rule has none")
+    found = [] if "generated_ids" in pair.rule.fields else [differs(cell_name(row), "generated_ids compared", "not")]
     units = pair.first.batch(row), pair.second.batch(row)
     if isinstance(units[0], SampledEvidence) and isinstance(units[1], SampledEvidence):
-        return replay_exact(units[0], units[1], row.item, pair.rule.fields)
+        return (*found, *replay_exact(units[0], units[1], row.item, pair.rule.fields))
     one, other = pair.first.cell(row), pair.second.cell(row)
-    found = [] if "generated_ids" in pair.rule.fields else [differs(cell_name(row), "generated_ids compared", "not")]
     for name in pair.rule.fields:
         left, right = getattr(one, name), getattr(other, name)
         if left != right and name == "generated_ids":

@@ -93,9 +93,9 @@ def _environment(evidence: RunEvidence) -> str:
 
     The environment record holds the model's generation config, which follows from the contract and from nothing else.
     """
-    protocol = evidence.loaded.protocol
-    if not isinstance(protocol, SamplingProtocol):
-        return evidence.run.environment_sha256
+    protocol, own = evidence.loaded.protocol, evidence.run.environment_sha256
+    if not isinstance(protocol, SamplingProtocol) or digest(evidence.environment) != own:
+        return own  # what isn't the digest of the record is no environment's, and no baseline's
     before = load_protocol(protocol.baseline.protocol).protocol
     if not isinstance(before, BehaviorProtocol | CompletionProtocol):
         raise RuntimeError(f"{protocol.id}: baseline {before.id} decodes nothing greedily")

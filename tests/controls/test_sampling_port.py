@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.canon import digest
 from harness.checks.completion import baseline_prompts
 from harness.evidence import RunEvidence
 from harness.protocols.grids import RowKey
@@ -21,11 +22,12 @@ def as_port(case: SampledCase, change: Callable[[Environment], Environment] = la
     evidence = case.main()
     baseline = replace(evidence.registered_baseline, port=True)
     run: Any = evidence.run
+    environment = change(evidence.environment)
     evidence.__dict__.update(
         spec=replace(evidence.spec, port=True),
-        run=replace(run, baseline=baseline),
+        run=replace(run, baseline=baseline, environment_sha256=digest(environment)),
         registered_baseline=baseline,
-        environment=change(evidence.environment),
+        environment=environment,
     )
     return evidence
 

@@ -19,7 +19,8 @@ from harness.journal.assemble import read_environment, read_placement, read_run,
 from harness.journal.folder import RunFolder, failures, journals, read_journal, read_record
 from harness.ledgers.book import AnyLedger, ledger_type
 from harness.places import places
-from harness.prompts.registered import registered_batches
+from harness.prompts.records import PromptBatch
+from harness.prompts.registered import registered_batches, rendered_batches
 from harness.prompts.targets import SourceTargets
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
 from harness.protocols.grids import RowKey, UnitKey
@@ -150,6 +151,16 @@ class RunEvidence:
             self.loaded, self.tokenizer, self.inputs, domains=self.spec.domains, per_domain=per_domain
         )
         return {source_id: batch.targets for source_id, batch in batches.items() if batch.targets is not None}
+
+    def registered_prompts(self, domain: str) -> dict[str, PromptBatch]:
+        """A domain's prompts by source ID as registered inputs and tokenizer give them now, whatever the manifest says.
+
+        Of all sources that any grid takes.
+        """
+        made: dict[str, dict[str, PromptBatch]] = self.__dict__.setdefault("_prompts", {})
+        if domain not in made:
+            made[domain] = rendered_batches(self.loaded, self.tokenizer, self.inputs, domain=domain)
+        return made[domain]
 
     @cached_property
     def registered_embedding(self) -> Embedding:

@@ -13,9 +13,9 @@ from harness.ledgers.accounts import by_place_alone
 from harness.protocols.grids import RowKey
 from harness.protocols.load import load_protocol
 from harness.records.completion import AccountedRow, Terminal
-from harness.records.kinds import JudgedRun
 from harness.records.protocol import BehaviorProtocol, CompletionProtocol, SamplingProtocol
-from harness.records.run import Baseline, BaselineCell
+from harness.records.run import Baseline, BaselineCell, CompletionRun
+from harness.records.sampling import SampledRun
 
 
 def baseline_prompts(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -117,7 +117,7 @@ def _is(one: AccountedRow, row: RowKey) -> bool:
 
 
 def _recorded(evidence: RunEvidence) -> Baseline:
-    if not isinstance(evidence.run, JudgedRun):
+    if not isinstance(evidence.run, CompletionRun | SampledRun):
         raise RuntimeError(f"{evidence.loaded.protocol.id} has no baseline")
     return evidence.run.baseline
 

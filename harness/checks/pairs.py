@@ -9,16 +9,19 @@ from collections.abc import Sequence
 import msgspec
 
 from harness.canon import text_sha256
+from harness.checks import taped_replay
 from harness.checks.generation import greedy_steps, output_identity, rng_untouched
 from harness.checks.prompts import batch_alignment, prompt_hashes
 from harness.checks.sampled_run import drawn_as_registered
 from harness.checks.sampling import replay_exact
+from harness.checks.taped_run import drawn_under_tape
 from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
 from harness.records.protocol import PairRule
 from harness.records.run import ProcessIdentity, UnitObservation
 from harness.records.sampling import SampledEvidence
+from harness.records.taped import TapedEvidence
 
 Pairs = Sequence[tuple[str, object, object]]
 
@@ -134,6 +137,8 @@ def unit_holds(evidence: RunEvidence, row: RowKey) -> Differences:
     found = batch_alignment(evidence, unit)
     if isinstance(evidence.batch(unit), SampledEvidence):
         return (*found, *drawn_as_registered(evidence, unit))
+    if isinstance(evidence.batch(unit), TapedEvidence):
+        return (*found, *drawn_under_tape(evidence, unit), *rng_untouched(evidence, unit))
     return (*found, *greedy_steps(evidence, unit), *rng_untouched(evidence, unit))
 
 
@@ -172,6 +177,8 @@ def same_cell(pair: PairEvidence, row: RowKey) -> Differences:
     units = pair.first.batch(row), pair.second.batch(row)
     if isinstance(units[0], SampledEvidence) and isinstance(units[1], SampledEvidence):
         return (*found, *replay_exact(units[0], units[1], row.item, pair.rule.fields))
+    if isinstance(units[0], TapedEvidence) or isinstance(units[1], TapedEvidence):
+        return (*found, *taped_replay.replay_exact(pair.first, pair.second, row, pair.rule.fields))
     one, other = pair.first.cell(row), pair.second.cell(row)
     for name in pair.rule.fields:
         left, right = getattr(one, name), getattr(other, name)

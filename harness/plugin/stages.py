@@ -13,15 +13,18 @@ import msgspec
 from filelock import FileLock
 
 from harness.checks.frozen import RegistrationEvidence, SmokeEvidence, SnapshotEvidence
-from harness.errors import HarnessError, JournalError, SessionError, StorageError
+from harness.checks.taped_loop import LoopEvidence
+from harness.errors import HarnessError, StorageError
 from harness.evidence import PairEvidence, RunEvidence, VariantEvidence
 from harness.gold import recorded_tasks, registered_tasks
 from harness.journal.assemble import read_spec
-from harness.journal.folder import RunFolder, journals, write_once
+from harness.journal.folder import RunFolder, write_once
 from harness.ledgers.close import close_books, close_generation, close_run
 from harness.plugin.judgements import altered_since_judged, keep_judgement
+from harness.plugin.loops import make_loop
 from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
+from harness.plugin.resuming import require_resumable
 from harness.plugin.session import GateSession
 from harness.protocols.grids import UnitKey, placement_rule
 from harness.protocols.load import LoadedProtocol
@@ -35,6 +38,7 @@ from harness.records.protocol import (
     PairRule,
     Placement,
     SamplingProtocol,
+    TaskCrnProtocol,
 )
 from harness.records.run import Baseline
 from harness.run.again import SAME_PROCESS
@@ -142,6 +146,7 @@ class Stages:
             "smoke_record": self._smoke,
             "run": self._make_run,
             "same_process": self._same_process,
+            "loop": self._loop,
             "placement": lambda: self._pair("placement", placement_rule(self._loaded.protocol)),
             "replay": lambda: self._pair("replay", self._loaded.protocol.independent_replay),
             "determinism": self._determinism,
@@ -265,13 +270,19 @@ class Stages:
         """What the run's own processes drew again, each its own units."""
         first, protocol = self._run(), self._loaded.protocol
         _ = first.run
-        if not isinstance(protocol, SamplingProtocol):
+        if not isinstance(protocol, SamplingProtocol | TaskCrnProtocol):
             raise RuntimeError(f"{protocol.id} registers no replay in the same process")
         again, part, placement = protocol.same_process_replay, self.folder.part(SAME_PROCESS), self.request.placement.id
         with self.folder.lock(f"part-{SAME_PROCESS}"):
             self._close_part(part)
         rule = PairRule(grid=again.grid, left=placement, right=placement, fields=again.fields)
         return PairEvidence(first, self._evidence_at(part), rule, ())
+
+    def _loop(self) -> LoopEvidence:
+        """How this run's loop decodes, beside `generate`."""
+        first = self._run()
+        _ = first.run
+        return make_loop(first, self.request, sink_for(self._session.config))
 
     def _first_of(self, rule: ApartRule) -> RunEvidence:
         """What a pair's other side is held against: this run, or its smoke run for a pair at the smoke budget."""
@@ -356,34 +367,3 @@ def _storage(folder: Path, error: OSError) -> StorageError:
         found=error.strerror or type(error).__name__,
         todo="Mend it and start again with --run; finished units stay valid.",
     )
-
-
-def require_resumable(loaded: LoadedProtocol, folder: RunFolder, request: Request) -> None:
-    """A folder with journals is this request's run; an incomplete one is resumed only where the protocol allows it."""
-    begun = list(journals(folder))
-    if not begun:
-        return
-    spec = read_spec(folder)
-    pairs = (
-        ("protocol_digest", loaded.digest, spec.protocol_digest),
-        ("tier", request.tier, spec.tier),
-        ("placement", request.placement.id, spec.placement),
-        ("port", str(request.port), str(spec.port)),
-        ("domains", str(request.domains), str(spec.domains)),
-    )
-    for name, expected, found in pairs:
-        if expected != found:
-            raise JournalError(
-                f"{folder.path}: {name}",
-                expected=expected,
-                found=found,
-                todo="Judge this run with its own options, or start a new one.",
-            )
-    units = loaded.units(request.grid, request.domains)
-    if len(begun) < len(units) and not loaded.protocol.resume:
-        raise SessionError(
-            str(folder.path),
-            expected=f"all {len(units)} units or none",
-            found=f"{len(begun)} units of a run that ended",
-            todo="This protocol doesn't resume: the journals stay as evidence; start the whole run again.",
-        )

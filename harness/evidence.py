@@ -255,12 +255,22 @@ def _unit_key(row: RowKey) -> UnitKey:
 
 @dataclass(frozen=True)
 class PairEvidence:
-    """Two runs that were made apart, over the cells of `rule.grid`. `pids`: the children that the parent started."""
+    """Two runs that were made apart, over the cells of `rule.grid`. `pids`: the children that the parent started.
+
+    `part_of`: the run that made the second, by its ID, where that isn't the first: several runs may share a first side.
+    """
 
     first: RunEvidence
     second: RunEvidence
     rule: ApartRule
     pids: tuple[int, ...]
+    part_of: str | None = None
+
+    @property
+    def part_id(self) -> str:
+        """The ID that the second run must have: of the run that made it, and its folder's name within that."""
+        whole = self.part_of if self.part_of is not None else self.first.spec.run_id
+        return f"{whole}/{self.second.folder.path.name}"
 
 
 @dataclass(frozen=True)

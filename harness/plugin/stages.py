@@ -299,25 +299,21 @@ class Stages:
     def _pair(self, name: str, rule: ApartRule) -> PairEvidence:
         first = self._first_of(rule)
         _ = first.run  # a run that was stopped has no second
-        placement = self._other_placement(rule)
+        placement = self._other_placement(rule, first.spec.placement)
         if self.request.port:  # a port's own placement stands where the registered one would
-            sides = (self.request.placement.id, placement.id)
+            sides = (first.spec.placement, placement.id)
             rule = msgspec.structs.replace(rule, left=sides[0], right=sides[1])
-        request = replace_request(
-            self.request,
-            grid=rule.grid,
-            placement=placement,
-            run_id=f"{first.spec.run_id}/{name}",
-        )
+        whole = self._run().spec.run_id
+        request = replace_request(self.request, grid=rule.grid, placement=placement, run_id=f"{whole}/{name}")
         second, pids = self._apart(name, request, workers=1)
-        return PairEvidence(first, second, rule, pids)
+        return PairEvidence(first, second, rule, pids, part_of=whole)
 
-    def _other_placement(self, rule: ApartRule) -> Placement:
+    def _other_placement(self, rule: ApartRule, own: str) -> Placement:
+        """The rule's placement that isn't `own`, the first side's: a smoke run's may not be the one arrived at."""
         registered = {placement.id: placement for placement in self._loaded.protocol.placements}
         if rule.left == rule.right:
             return self.request.placement
-        other = rule.left if self.request.placement.id == rule.right else rule.right
-        return registered[other]
+        return registered[rule.left if own == rule.right else rule.right]
 
     def _determinism(self) -> VariantEvidence:
         first = self._run()

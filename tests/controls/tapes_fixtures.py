@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pregate_support.fake_engine import engine_arguments
 from pregate_support.fixtures import _passed_once, tree_of
 from pregate_support.mini import Result, copy_tree, run_gates
 from pregate_support.mini_tasks import TASKS, add_tasks
 
 from .damage_tapes import TapedCase
-from .sampling_fixtures import fake_engine
 
 __all__ = ["fresh_tasks", "judge_tasks", "tasks_case", "tasks_run", "tasks_session"]
 
@@ -22,7 +22,7 @@ def tasks_session(mini_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     def make(folder: Path) -> Result:
         tree = copy_tree(mini_tree, folder / "tree")
         add_tasks(tree)
-        arguments, env = fake_engine()
+        arguments, env = engine_arguments()
         named = ("--run", f"reports/{TASKS}/formal-1")
         return run_gates(tree, "-m", "formal", *named, *arguments, protocol=TASKS, env=env)
 
@@ -56,7 +56,7 @@ def judge_tasks(tasks_case: TapedCase) -> Callable[..., Any]:
     """`judge_tasks(kind)`: a formal session over the task run as it lies there, under a fake engine."""
 
     def judge(kind: str = "", log: Path | None = None) -> Any:
-        arguments, env = fake_engine(kind, log)
+        arguments, env = engine_arguments(kind, log)
         named = ("--run", str(tasks_case.run))
         return run_gates(tasks_case.tree, "-m", "formal", *named, *arguments, protocol=TASKS, env=env)
 

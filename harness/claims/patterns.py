@@ -1,10 +1,11 @@
 """Registered patterns of prohibited conclusions: what a pattern may be, and whether a sentence matches one.
 
 A pattern is a row of parts, each found after the end of the one before. No part repeats without a bound or repeats
-what already repeats, and parts are searched one after another, so that a sentence of n characters costs O(parts x n).
+what already repeats, and parts are searched one after another: a sentence of n characters costs O(parts x n log n).
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -53,23 +54,33 @@ def check_sentences(where: str, rule: ProhibitedRule) -> None:
 
 
 def found(rule: ProhibitedRule, sentence: str) -> tuple[int, int] | None:
-    """Where the sentence states the conclusion, [start, end) over all parts of the first pattern that matches."""
-    return next((match for pattern in rule.patterns if (match := _in_order(pattern, sentence)) is not None), None)
+    """Where the sentence first states the conclusion; None where it doesn't."""
+    return next(matches(rule, sentence), None)
 
 
-def _in_order(pattern: Pattern, sentence: str) -> tuple[int, int] | None:
-    spans = list(_spans(pattern, sentence))
-    return (spans[0][0], spans[-1][1]) if len(spans) == len(pattern.parts) else None
+def matches(rule: ProhibitedRule, sentence: str) -> Iterator[tuple[int, int]]:
+    """Every place where the sentence states the conclusion, [start, end): one for each beginning of each pattern.
+
+    A place that is denied mustn't hide one that isn't, so the first alone would not do.
+    """
+    for pattern in rule.patterns:
+        spans = [[match.span() for match in _compiled(part).finditer(sentence)] for part in pattern.parts]
+        starts = [[start for start, _ in listed] for listed in spans]
+        for start, end in spans[0] if all(spans) else ():
+            last = _end(end, spans[1:], starts[1:])
+            if last is None:
+                break  # a later beginning has no end either
+            yield start, last
 
 
-def _spans(pattern: Pattern, sentence: str) -> Iterator[tuple[int, int]]:
-    at = 0
-    for part in pattern.parts:
-        match = _compiled(part).search(sentence, at)
-        if match is None:
-            return
-        yield match.span()
-        at = match.end()
+def _end(end: int, spans: list[list[tuple[int, int]]], starts: list[list[int]]) -> int | None:
+    """The end of the last part, each part being the next one that begins where the one before has ended."""
+    for listed, begins in zip(spans, starts, strict=True):
+        at = bisect_left(begins, end)
+        if at == len(listed):
+            return None
+        end = listed[at][1]
+    return end
 
 
 @lru_cache(maxsize=2048)

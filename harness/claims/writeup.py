@@ -12,7 +12,7 @@ from harness.claims.facets import Facets, facets_in
 from harness.claims.judge import result_name
 from harness.claims.load import Registration
 from harness.claims.negation import is_listed, is_negated, is_unwritten
-from harness.claims.patterns import found as states
+from harness.claims.patterns import matches
 from harness.claims.quoted import Quoted, quoted
 from harness.claims.supported import Supported, holds, nearest, supported
 from harness.claims.text import Sentence, sentences
@@ -20,6 +20,12 @@ from harness.claims.view import RunView
 from harness.records.claims import Claims
 
 _CLAUSE = re.compile(r"(?<!\d)[,，]|[,，](?!\d{3}(?!\d))|[;；:：()]|—|\bwhile\b|\bwhereas\b|\bbut\b|而")
+_ALL = re.compile(
+    r"\b(?:all|every|each)\b(?: of)?(?: the| these| our)? "
+    r"(?!re-?(?:play|produc|r[ua]n))(?:[a-z]{2,12} )?(?:cells?|outputs?)\b"
+    r"|(?:全部|所有|每个|每一个?)的?\s?(?:格|输出)",
+    re.IGNORECASE,
+)
 _DIAGNOSTICS = re.compile(r"diagnos|诊断", re.IGNORECASE)
 _INTERVAL = re.compile(
     r"confidence (interval|band)|credible interval|\bCI\b|\bp.values?\b|resampling band|bootstrap (band|interval)"
@@ -55,6 +61,7 @@ def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Fi
     for start, clause in _clauses(sentence.text):
         said = _said(sentence, facets_in(f"{sentence.labels} {clause}", conditions), whole, conditions)
         figures = list(quoted(clause))
+        yield from _unnumbered(sentence, start, clause, said, known) if not figures else ()
         for one in figures:
             line = sentence.line(start + one.start)
             if is_unwritten(clause, one.start):
@@ -64,6 +71,18 @@ def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Fi
             elif _needs_diagnostics(known, one, said) and not any(map(_DIAGNOSTICS.search, sentence.headings)):
                 expected = "a completion-conditioned figure under a heading Diagnostics only"
                 yield Finding(line, "diagnostic", expected, one.words)
+
+
+def _unnumbered(sentence: Sentence, start: int, clause: str, said: Facets, known: Supported) -> Iterator[Finding]:
+    """All cells were replayed, it says without a number: the run's cells are more than those that were made again."""
+    match = _ALL.search(clause)
+    if (
+        match is None
+        or "replay" not in said.apart
+        or is_negated(sentence, (start + match.start(), start + match.end()))
+    ):
+        return
+    yield Finding(sentence.line(start + match.start()), "figure", nearest(known, said), match[0])
 
 
 def _clauses(text: str) -> Iterator[tuple[int, str]]:
@@ -109,8 +128,9 @@ def _needs_diagnostics(known: Supported, one: Quoted, said: Facets) -> bool:
 def _prohibited(sentence: Sentence, view: RunView, registration: Registration) -> Iterator[Finding]:
     texts = {one.id: one.text for one in view.loaded.protocol.prohibited}
     for rule in registration.rules.prohibited:
-        span = states(rule, sentence.text)
-        if span is not None and not is_negated(sentence, span) and not is_listed(sentence, span):
+        stands = (span for span in matches(rule, sentence.text) if not is_negated(sentence, span))
+        span = next((one for one in stands if not is_listed(sentence, one)), None)
+        if span is not None:
             stated = " ".join(sentence.text[slice(*span)].split())
             expected = f"nowhere, but as a limit: {texts[rule.id]}"
             yield Finding(sentence.line(span[0]), f"prohibited {rule.id}", expected, stated)

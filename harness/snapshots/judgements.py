@@ -8,7 +8,7 @@ from harness.errors import HarnessError
 from harness.journal.folder import RunFolder
 from harness.snapshots.store import JUDGEMENTS, read_audit, run_files
 
-REMADE = ("junit.xml", "observations.json")  # each session's own
+REMADE = ("junit.xml", "observations.json")  # each session's own, also a part's observations
 TRIO = ("audit.json", "audit.json.sha256", "junit.xml")
 DERIVED = ("claims.json", "report.html")  # made again from the rest
 
@@ -26,10 +26,10 @@ def altered_since_judged(folder: RunFolder) -> tuple[str, ...]:
     expected: dict[str, str] = {}
     passed = False  # a run that passed is whole: nothing is added to it afterwards
     for audit in audits:
-        lasting = {name: sha for name, sha in audit.files.items() if name not in REMADE and name not in expected}
+        lasting = {name: sha for name, sha in audit.files.items() if not _remade(name) and name not in expected}
         expected |= lasting if not passed else {}
         passed = passed or audit.passed
-    expected |= {name: sha for audit in audits[-1:] for name, sha in audit.files.items() if name in REMADE}
+    expected |= {name: sha for audit in audits[-1:] for name, sha in audit.files.items() if _remade(name)}
     here = run_files(folder)
     names = {name for name, sha in expected.items() if here.get(name) != sha} | (
         {*here} - {*expected} if passed else set()
@@ -39,6 +39,11 @@ def altered_since_judged(folder: RunFolder) -> tuple[str, ...]:
         f"{here.get(name, 'no such file')}. It was altered after the run was judged: restore it, or start a new run."
         for name in sorted(names)
     )
+
+
+def _remade(name: str) -> bool:
+    """A file that closing a run writes anew: observations name the folder, which may have been moved."""
+    return name.rpartition("/")[2] in REMADE
 
 
 def _judged(folder: RunFolder) -> list[RunFolder]:

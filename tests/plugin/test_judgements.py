@@ -42,6 +42,17 @@ def test_a_restored_file_is_no_alteration(fresh_run: Path) -> None:
     assert altered_since_judged(RunFolder(fresh_run)) == ()
 
 
+def test_a_parts_observations_are_each_sessions_own(fresh_run: Path) -> None:
+    """A later session closes the parts again, and they may lie elsewhere by then; after it nothing may change."""
+    path = fresh_run / "replay" / "observations.json"
+    path.write_bytes(path.read_bytes().replace(b'"folder":"', b'"folder":"/elsewhere'))
+    judge_again(fresh_run, passed=True)
+    assert altered_since_judged(RunFolder(fresh_run)) == ()
+    path.write_bytes(b"{}")
+    (line,) = altered_since_judged(RunFolder(fresh_run))
+    assert "replay/observations.json" in line
+
+
 def test_nothing_is_added_to_a_run_that_passed(fresh_run: Path) -> None:
     """A file that came after a passed judgement is named, also once a later session recorded it."""
     (fresh_run / "journal" / "more.json").write_text("{}")

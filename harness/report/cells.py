@@ -21,6 +21,7 @@ from harness.records.kinds import AnyUnit
 from harness.records.ledger import CellRow
 from harness.records.protocol import Protocol
 from harness.records.run import CellRecord, PromptRow
+from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
 from harness.records.task_ledger import TaskRow
 from harness.report.accounts import accounts, badge, taken
@@ -116,6 +117,8 @@ def _edited(cell: PromptRow) -> Iterator[tuple[str, str]]:
 
 
 def _identity(unit: AnyUnit, cell: PromptRow) -> Iterator[tuple[str, str]]:
+    if isinstance(unit, SampledEvidence):
+        yield "seeds", f"base {unit.sampling.seeds.base}, batch {unit.sampling.seeds.run} (hex)"
     yield "prompt tokens", str(len(cell.prompt_ids))
     yield "source text SHA-256", unit.source_text_sha256
     yield "prompt IDs SHA-256", cell.prompt_sha256

@@ -26,10 +26,10 @@ GATES: tuple[GateValue, ...] = (
 )
 
 
-def depth_sections(made: DepthStatistics) -> Iterator[Section]:
-    """What was traced, edges, curves over stages, curves over gates."""
+def depth_sections(made: DepthStatistics, comparisons: Block) -> Iterator[Section]:
+    """What was traced, edges (`comparisons`: each one of the ledger), curves over stages, curves over gates."""
     yield _ledger(made)
-    yield Section("edges", "Edge comparisons", tuple(_edges(made)))
+    yield Section("edges", "Edge comparisons", (*_edges(made), comparisons))
     yield Section("stages", f"Depth curves over {made.hidden_stages} stages", tuple(_stage_charts(made)))
     yield Section("gates-depth", f"Depth curves over {made.gates} gates", tuple(_gate_charts(made)))
 

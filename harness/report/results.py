@@ -7,18 +7,23 @@ from collections.abc import Iterator
 
 from harness.ledgers.book import AnyLedger, AnyStatistics
 from harness.records.base import Record
-from harness.records.completion import CompletionEdgeRow, CompletionGroup, CompletionStatistics
+from harness.records.completion import CompletionGroup, CompletionStatistics
 from harness.records.depth_ledger import DepthStatistics
-from harness.records.ledger import EdgeRow, EdgeSummary, Mean, NotObserved, Statistics
-from harness.records.sampling_ledger import NoSampledStatistics, SampledLedger, SampledStatistics
-from harness.records.task_ledger import NoTaskStatistics, TaskStatistics
+from harness.records.ledger import EdgeSummary, Mean, NotObserved, Statistics
+from harness.records.sampling_ledger import NoSampledStatistics, SampledStatistics
+from harness.records.task_ledger import NoTaskStatistics, TaskLedger, TaskPairRow, TaskStatistics
+from harness.report.cells import anchor
 from harness.report.depth import depth_sections
 from harness.report.figures import Dots, chart, dotted
-from harness.report.page import Block, Note, Section, folded
+from harness.report.page import Block, Link, Note, Section, Value, folded
 from harness.report.sampling import sampling_sections
 from harness.report.tasks import task_sections
 from harness.report.words import table_of
 
+IDENTITY = (
+    *("domain", "index", "source_id", "replicate", "edge", "contrast", "kind", "left", "right", "role"),
+    *("stages", "gates", "sha256"),
+)
 ELSEWHERE = ("numeric", "code", "gain", "diagnostics", "classes")
 
 
@@ -27,20 +32,36 @@ def result_sections(book: AnyLedger, made: AnyStatistics) -> Iterator[Section]:
     match made:
         case Statistics():
             yield _behavior(made)
-            yield _edges([(one.edge, one.units) for one in made.by_edge], _behavior_edges(made))
+            whole = [(one.edge, one.units) for one in made.by_edge]
+            yield _edges(whole, (*_behavior_edges(made), comparisons(book)))
         case CompletionStatistics():
             yield _completion(made)
             whole = [(one.edge, one.units) for one in made.edges if not one.domain]
-            yield _edges(whole, _completion_edges(made))
-        case SampledStatistics() if isinstance(book, SampledLedger):
+            yield _edges(whole, (*_completion_edges(made), comparisons(book)))
+        case SampledStatistics():
             yield from sampling_sections(made)
-            yield Section("edges", "Edge comparisons", (_edge_rows(book.edges),))
+            yield Section("edges", "Edge comparisons", (comparisons(book),))
         case TaskStatistics():
             yield from task_sections(made)
+            yield Section("edges", "Pairs of cells", (comparisons(book),))
         case DepthStatistics():
-            yield from depth_sections(made)
+            yield from depth_sections(made, comparisons(book))
         case NoSampledStatistics() | NoTaskStatistics():
             yield Section("ledgers", "Ledgers", (Note(f"There are no statistics of this run: {made.reason}."),))
+            yield Section("edges", "Comparisons of two cells", (comparisons(book),))
+
+
+def comparisons(book: AnyLedger) -> Block:
+    """Each registered comparison of two cells, with links to both; prefix, distance and longest are in tokens."""
+    rows = book.pairs if isinstance(book, TaskLedger) else book.edges
+    made: list[tuple[tuple[Value, ...], Record]] = []
+    for row in rows:
+        named = row.contrast if isinstance(row, TaskPairRow) else row.edge
+        sides = [Link(side, anchor(row.domain, row.index, row.replicate, side)) for side in (row.left, row.right)]
+        made.append(((row.source_id, row.replicate, named, *sides), row))
+    caption = f"Each of {len(rows)} comparisons of two cells of one unit; lengths in tokens"
+    heads = ("source", "replicate", "comparison", "left", "right")
+    return folded(table_of(caption, heads, made, without=IDENTITY))
 
 
 def _behavior(made: Statistics) -> Section:
@@ -105,10 +126,3 @@ def _completion_edges(made: CompletionStatistics) -> tuple[Block, ...]:
             without=("edge", "kind", "domain", "units"),
         ),
     )  # fmt: skip
-
-
-def _edge_rows(rows: tuple[CompletionEdgeRow | EdgeRow, ...]) -> Block:
-    made = [((row.source_id, row.replicate, row.edge), row) for row in rows]
-    caption = f"Each of {len(rows)} comparisons of two cells under one seed; tokens by Levenshtein distance"
-    without = ("domain", "index", "source_id", "replicate", "edge", "kind", "left", "right")
-    return folded(table_of(caption, ("source", "replicate", "edge"), made, without=without))

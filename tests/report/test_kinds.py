@@ -27,7 +27,7 @@ from harness.records.depth_ledger import (
 from harness.records.ledger import Count, Mean, Total, Undefined
 from harness.report.depth import depth_sections
 from harness.report.ladder import ladder, state
-from harness.report.page import Chart, Section, Table
+from harness.report.page import Chart, Note, Section, Table
 from harness.report.render import render
 from harness.report.results import result_sections
 from harness.report.tasks import task_sections
@@ -152,7 +152,7 @@ def test_tasks_have_transitions_and_tape_diagnostics_apart(tasks):
     """Four transitions of all tasks each; diagnostics in sections of their own, a domain each."""
     book, made = tasks
     sections = list(result_sections(book, made))
-    assert [one.id for one in sections] == ["ledgers", "contrasts", "transitions", "tapes-code", "tapes-math"]
+    assert [one.id for one in sections] == ["ledgers", "contrasts", "transitions", "tapes-code", "tapes-math", "edges"]
     rows = tables(sections[2])[0].rows
     assert {cell.split("/")[1] for row in rows for cell in row[2:]} == {"4"}
     assert all(sum(int(cell.split("/")[0]) for cell in row[2:]) == 4 for row in rows)
@@ -161,7 +161,7 @@ def test_tasks_have_transitions_and_tape_diagnostics_apart(tasks):
 
 def test_depth_has_curves_over_stages_and_gates(depth):
     """A chart a measure and kind of edge; counts keep their denominators; an undefined value is a gap."""
-    sections = list(depth_sections(depth))
+    sections = list(depth_sections(depth, Note("each comparison")))
     assert [one.id for one in sections] == ["ledgers", "edges", "stages", "gates-depth"]
     assert [len(one.blocks) for one in sections[2:]] == [6, 8]
     exact = next(one for one in sections[2].blocks if one.title.startswith("exact rows, system"))
@@ -201,7 +201,7 @@ def test_every_kind_is_a_page(hand_page, reading, sampled, tasks, depth, builder
     for made in (
         [*result_sections(*sampled)],
         [*result_sections(*tasks)],
-        [*depth_sections(depth)],
+        [*depth_sections(depth, Note("each comparison"))],
         [*result_sections(*builder_run)],
     ):
         page = dataclasses.replace(hand_page, results=tuple(made), cells=(), cell_maps=())

@@ -184,6 +184,15 @@ def test_the_ladder_is_the_ledgers_rows(hand_tree, hand_view):
         assert found[0] == f"{sum(one.completion == 'NATURAL_EOS' for one in cells)}/{len(cells)}"
 
 
+def test_each_comparison_leads_to_its_two_cells(hand_tree, hand_view):
+    """A row an edge of the ledger, with links to both sides."""
+    rows = section(hand_tree, "edges").findall(".//tbody")[-1]
+    assert len(rows) == len(hand_view.ledger.edges) == 160
+    for row, edge in zip(rows, hand_view.ledger.edges, strict=True):
+        wanted = [anchor(edge.domain, edge.index, edge.replicate, one) for one in (edge.left, edge.right)]
+        assert [one.get("href") for one in row.iter("a")] == [f"#{one}" for one in wanted]
+
+
 def test_claims_are_those_of_the_record(hand_tree, hand_page):
     """State, statement and figures of each; all prohibited conclusions in the protocol's words."""
     claims, said = hand_page.claims, words(section(hand_tree, "claims"))
@@ -229,8 +238,8 @@ def test_a_port_says_so_in_its_name(tmp_path, reading):
 
 def test_a_figure_without_its_denominator_is_nowhere(hand_tree):
     """In ledgers and gates every count is n/m or a sum over its number of terms."""
-    for name in ("ledgers", "edges"):
-        for row in section(hand_tree, name).iter("tr"):
+    for table in section(hand_tree, "ledgers").iter("table"):
+        for row in table.iter("tr"):
             cells = [words(one) for one in row.iter("td")]
             assert [one for one in cells if re.fullmatch(r"\d+", one)] == []
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from harness.canon import canonical_bytes, sha256_hex
 from harness.claims.judge import claims_of
+from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import load_claims
 from harness.claims.view import RunView, judged_view
 from harness.errors import HarnessError, JournalError
@@ -22,6 +23,7 @@ from harness.report.ladder import ladder, states
 from harness.report.page import Link, Section, Table, table
 from harness.report.render import render
 from harness.report.results import result_sections
+from harness.report.unregistered import unregistered
 from harness.snapshots.store import read_frozen
 
 REPORT = "report.html"
@@ -103,6 +105,8 @@ def page_of(view: RunView, tree: Places | None = None) -> Page:
 
 def _claims(view: RunView) -> Claims:
     """The claims of the run, made again; JournalError where claims.json is there and says otherwise."""
+    if not (view.loaded.folder / CLAIM_RULES).is_file():
+        return unregistered(view)
     claims, path = claims_of(view, load_claims(view.loaded)), view.folder.file("claims.json")
     if path.exists():
         stored, made = read_bytes(path, what="claims"), canonical_bytes(claims)

@@ -19,7 +19,7 @@ from harness.canon import canonical_bytes, unescaped
 from harness.claims.view import judged_view
 from harness.errors import JournalError, SnapshotError
 from harness.journal.folder import RunFolder
-from harness.places import places
+from harness.places import Places, places
 from harness.protocols.load import load_protocol
 from harness.records.claims import Difference
 from harness.report.cells import anchor
@@ -358,6 +358,23 @@ def test_claims_on_disk_that_say_otherwise_are_refused(hand_run, tmp_path):
     (run / "claims.json").write_bytes(canonical_bytes(msgspec.structs.replace(claims, passed=True)))
     with pytest.raises(JournalError, match=r"claims\.json"):
         report_bytes(view)
+
+
+def test_without_registered_claims_nothing_is_supported(hand_run, tmp_path, reading):
+    """A protocol without claims.toml: each permitted conclusion NOT CHECKED, prohibited ones as always."""
+    tree, here = Places(tmp_path), places()
+    shutil.copytree(here.protocols / "nano-completion", tree.protocols / "nano-completion")
+    (tree.protocols / "nano-completion" / "claims.toml").unlink()
+    tree.models.parent.mkdir(parents=True, exist_ok=True)
+    tree.models.symlink_to(here.models, target_is_directory=True)
+    view = judged_view(hand_run, tree)
+    html = reading.parsed(report_bytes(view, tree).decode())
+    claims = words(section(html, "claims"))
+    assert claims.count("NOT CHECKED") == len(view.loaded.protocol.permitted)
+    assert "SUPPORTED" not in claims
+    assert "No claims are registered beside this protocol" in claims
+    assert len(list(section(html, "prohibited").iter("li"))) == len(view.loaded.protocol.prohibited)
+    assert len(section(html, "deviations").find(".//tbody")) > 0
 
 
 def test_a_part_that_is_not_there_is_named(hand_run, tmp_path, reading):

@@ -64,7 +64,7 @@ def parts_hold(ground: Ground) -> Lines:
         run, spec = assemble(folder, ground.loaded), read_spec(folder)
         found = list(made_again(ground.loaded, folder, run, f"{part.name}/"))
         named = (
-            (f"{part.name}/spec.json: run_id", f"{_owner(ground, part.rule)}/{part.name}", spec.run_id),
+            (f"{part.name}/spec.json: run_id", _part_id(ground, part, spec.run_id), spec.run_id),
             (f"{part.name}/spec.json: grid", part.rule.grid, spec.grid),
         )
         found += list(compared("parts", named, RESTORE))
@@ -124,10 +124,13 @@ def _first(ground: Ground, rule: ApartRule) -> RunEvidence | None:
     return None if folder is None else ground.evidence_at(folder)
 
 
-def _owner(ground: Ground, rule: ApartRule) -> str:
-    """The run ID of that side, also where the smoke run isn't here."""
+def _part_id(ground: Ground, part: Part, found: str) -> str:
+    """What a part is called: of the run that made it; one that is held against the smoke run may be called its part."""
     reference = _reference(ground)
-    return ground.audit.run_id if _at_own_budget(ground, rule) or reference is None else reference.run_id
+    of_smoke = f"{reference.run_id}/{part.name}" if reference else ""
+    if not _at_own_budget(ground, part.rule) and found == of_smoke:
+        return of_smoke
+    return f"{ground.audit.run_id}/{part.name}"
 
 
 def _at_own_budget(ground: Ground, rule: ApartRule) -> bool:

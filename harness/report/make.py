@@ -98,7 +98,7 @@ def page_of(view: RunView, tree: Places | None = None) -> Page:
         cell_maps=tuple(_maps(shown or (), conditions)),
         cells=shown or (),
         states=tuple(one for one in (states(book) if book else ()) if any(cell.state == one for cell in shown or ())),
-        frozen=_frozen(view, tree),
+        frozen=frozen_words(view, tree),
         made_with=made_with(),
     )
 
@@ -125,13 +125,14 @@ def _part(name: str, read: Callable[[], Part], absent: list[str]) -> Part | None
         return None
 
 
-def _frozen(view: RunView, tree: Places | None) -> str:
+def frozen_words(view: RunView, tree: Places | None) -> str:
     """What the run's results are beside the frozen ones, as they were when it was judged."""
     if not view.audit.frozen:
         return "unfrozen: no results of this protocol were frozen when the run was judged"
     index = read_frozen(view.loaded.protocol.id, tree).index
-    whose = "this run's" if index.run_sha256 == view.audit.run_sha256 else f"those of run {index.run_sha256}"
-    return f"the frozen results are {whose}: {len(index.units)} files"
+    same = index.run_sha256 == view.audit.run_sha256  # also where another run gave the same bytes
+    whose = "this digest" if same else f"digest {index.run_sha256}"
+    return f"the frozen results, {len(index.units)} files, are of a run.json with {whose}"
 
 
 def _maps(shown: Sequence[Cell], conditions: Sequence[str]) -> Iterator[tuple[str, Table]]:

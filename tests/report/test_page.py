@@ -23,10 +23,10 @@ from harness.places import Places, places
 from harness.protocols.load import load_protocol
 from harness.records.claims import Difference
 from harness.report.cells import anchor
-from harness.report.make import page_of, report_bytes, write_report
+from harness.report.make import frozen_words, page_of, report_bytes, write_report
 from harness.report.render import render
 from harness.report.visible import passage
-from harness.snapshots.store import read_audit
+from harness.snapshots.store import read_audit, read_frozen
 from harness.verify.ground import Ground
 from harness.verify.page import report_holds
 
@@ -299,6 +299,15 @@ def test_it_needs_no_model_no_engine_and_no_network(hand_run, hand_html, tmp_pat
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (run / "report.html").read_bytes() == hand_html.encode()
+
+
+def test_frozen_results_are_named_by_their_digest(hand_view):
+    """Of the same run.json, of another one, or none when the run was judged."""
+    assert page_of(hand_view).frozen.startswith("unfrozen")
+    for run_sha256, said in (("0" * 64, "20 files, are of a run.json with digest "), (None, "with this digest")):
+        index = read_frozen("nano-completion").index
+        audit = msgspec.structs.replace(hand_view.audit, frozen=True, run_sha256=run_sha256 or index.run_sha256)
+        assert said in frozen_words(dataclasses.replace(hand_view, audit=audit), None)
 
 
 def test_verify_makes_it_again(hand_run, tmp_path):

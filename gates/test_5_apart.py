@@ -4,12 +4,25 @@ import pytest
 
 from harness.checks.depth_apart import replay_hidden, replay_routes, replay_sources, replay_weights
 from harness.checks.pairs import independent_replay, placement_equivalence, row_determinism, same_process_replay
+from harness.checks.taped_loop import loop_equivalence, loop_recorded
 from harness.plugin.session import Judged
 
 
 @pytest.mark.gate("same_process_replay", same_process_replay)
 def test_the_same_process_draws_the_cell_again(judged: Judged) -> None:
     """R07 7.1 (3): run seed, prompt hash, IDs, text and stop state, in two calls of one process."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("loop_recorded", loop_recorded)
+def test_loop_and_generate_are_compared(judged: Judged) -> None:
+    """R08 4: the own loop with argmax beside `generate`, two fresh processes, cell by cell in loop.json."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("loop_equivalence", loop_equivalence)
+def test_loop_gives_generates_greedy_tokens(judged: Judged) -> None:
+    """R08 4: required in float32: the same positions, masks and cache, so the same tokens."""
     assert not judged.differences, judged.message
 
 

@@ -19,7 +19,8 @@ from harness.journal.assemble import read_environment, read_placement, read_run,
 from harness.journal.folder import RunFolder, failures, journals, read_journal, read_record
 from harness.ledgers.book import AnyLedger, ledger_type
 from harness.places import places
-from harness.prompts.registered import registered_batches
+from harness.prompts.records import PromptBatch
+from harness.prompts.registered import registered_batches, rendered_batches
 from harness.prompts.targets import SourceTargets
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
 from harness.protocols.grids import RowKey, UnitKey
@@ -155,6 +156,16 @@ class RunEvidence:
         )
         return {source_id: batch.targets for source_id, batch in batches.items() if batch.targets is not None}
 
+    def registered_prompts(self, domain: str) -> dict[str, PromptBatch]:
+        """A domain's prompts by source ID as registered inputs and tokenizer give them now, whatever the manifest says.
+
+        Of all sources that any grid takes.
+        """
+        made: dict[str, dict[str, PromptBatch]] = self.__dict__.setdefault("_prompts", {})
+        if domain not in made:
+            made[domain] = rendered_batches(self.loaded, self.tokenizer, self.inputs, domain=domain)
+        return made[domain]
+
     @cached_property
     def registered_embedding(self) -> Embedding:
         """The checkpoint's embedding, from its files' bytes."""
@@ -244,12 +255,22 @@ def _unit_key(row: RowKey) -> UnitKey:
 
 @dataclass(frozen=True)
 class PairEvidence:
-    """Two runs that were made apart, over the cells of `rule.grid`. `pids`: the children that the parent started."""
+    """Two runs that were made apart, over the cells of `rule.grid`. `pids`: the children that the parent started.
+
+    `part_of`: the run that made the second, by its ID, where that isn't the first: several runs may share a first side.
+    """
 
     first: RunEvidence
     second: RunEvidence
     rule: ApartRule
     pids: tuple[int, ...]
+    part_of: str | None = None
+
+    @property
+    def part_id(self) -> str:
+        """The ID that the second run must have: of the run that made it, and its folder's name within that."""
+        whole = self.part_of if self.part_of is not None else self.first.spec.run_id
+        return f"{whole}/{self.second.folder.path.name}"
 
 
 @dataclass(frozen=True)

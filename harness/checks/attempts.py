@@ -36,7 +36,7 @@ from harness.records.attempts import (
     WhileDecoding,
 )
 from harness.records.audit import SmokeReference
-from harness.records.protocol import ApartRule, JudgedProtocol, PairRule
+from harness.records.protocol import ApartRule, LadderProtocol, PairRule
 
 Pair = tuple[str, object, object]
 SMOKE = "smoke.json"
@@ -217,7 +217,7 @@ def _rule(evidence: RunEvidence) -> PairRule:
 
 def _ladder(evidence: RunEvidence) -> Sequence[str]:
     protocol = evidence.loaded.protocol
-    return protocol.placement_ladder if isinstance(protocol, JudgedProtocol) else ()
+    return protocol.placement_ladder if isinstance(protocol, LadderProtocol) else ()
 
 
 def _differences(where: RowKey | str, pairs: Iterable[Pair]) -> Differences:

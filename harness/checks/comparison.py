@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from harness.evidence import Differences, RunEvidence, cell_name, differs
-from harness.ledgers.book import AnyLedger, GenerationLedger, ledger_of
+from harness.ledgers.book import AnyLedger, GenerationLedger, OutputLedger, ledger_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
 from harness.records.completion import AccountedRow, CompletionEdgeRow
 from harness.records.depth_ledger import DepthLedger
 from harness.records.ledger import CellRow, EdgeRow
+from harness.records.task_ledger import TaskLedger, TaskRow
 
-Row = CellRow | EdgeRow | AccountedRow | CompletionEdgeRow
+Row = CellRow | EdgeRow | AccountedRow | CompletionEdgeRow | TaskRow
 
 
 def observations(evidence: RunEvidence, row: RowKey) -> Differences:
@@ -23,8 +24,8 @@ def observations(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def paired_comparison(evidence: RunEvidence, row: RowKey) -> Differences:
     """The edge's row exists once, follows from the two cells' IDs, and is possible at all."""
-    stored = [one for one in _generated(evidence.ledger).edges if _is(one, row) and one.edge == row.item]
-    again = [one for one in recomputed(evidence).edges if _is(one, row) and one.edge == row.item]
+    stored = [one for one in _compared(evidence.ledger).edges if _is(one, row) and one.edge == row.item]
+    again = [one for one in _compared(recomputed(evidence)).edges if _is(one, row) and one.edge == row.item]
     found = _same(row, stored, again)
     if found:
         return found
@@ -46,13 +47,19 @@ def eq_pair(pair: tuple[int, int]) -> bool:
     return pair[0] == pair[1]
 
 
-def _generated(book: AnyLedger) -> GenerationLedger:
+def _generated(book: AnyLedger) -> OutputLedger:
     if isinstance(book, DepthLedger):
         raise RuntimeError("outputs are compared, and a trace has none")
     return book
 
 
-def recomputed(evidence: RunEvidence) -> GenerationLedger:
+def _compared(book: AnyLedger) -> GenerationLedger:
+    if isinstance(book, TaskLedger | DepthLedger):
+        raise RuntimeError("edges are of ledgers that compare outputs over edges")
+    return book
+
+
+def recomputed(evidence: RunEvidence) -> OutputLedger:
     """The ledger that the run and its executions give now, computed once for a piece of evidence."""
     cache = evidence.__dict__
     if "_recomputed" not in cache:

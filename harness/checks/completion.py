@@ -1,21 +1,28 @@
 """Completion checks (R05 2 and 4): the cell begins as the baseline's did, and has one completion state."""
 
+import json
+
 import msgspec
 
+from harness.canon import digest
+from harness.checks.generation import registered_config
 from harness.compare import common_prefix
 from harness.evaluate.completion import completion_class, stop_state
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.ledgers.accounts import by_place_alone
 from harness.protocols.grids import RowKey
+from harness.protocols.load import load_protocol
 from harness.records.completion import AccountedRow, Terminal
-from harness.records.kinds import JudgedRun
-from harness.records.run import Baseline, BaselineCell
+from harness.records.protocol import BehaviorProtocol, CompletionProtocol, SamplingProtocol
+from harness.records.run import Baseline, BaselineCell, CompletionRun
+from harness.records.sampling import SampledRun
 
 
 def baseline_prompts(evidence: RunEvidence, row: RowKey) -> Differences:
     """R05 2: the cell's prompt hash is the baseline's; the baseline is the registered one and was made apart.
 
-    A port's own baseline must come from the same environment (weights among it).
+    A port's own baseline must come from the same environment (weights among it), but for the decoding contract: R07 3
+    holds sampled prompts against greedy cells.
     """
     recorded, registered = _recorded(evidence), evidence.registered_baseline
     cell, before = evidence.cell(row), _baseline_cell(registered, row)
@@ -29,7 +36,7 @@ def baseline_prompts(evidence: RunEvidence, row: RowKey) -> Differences:
         ("prompt_sha256", before.prompt_sha256 if before else "none", cell.prompt_sha256),
     ]
     if evidence.spec.port:
-        pairs.append(("baseline environment", registered.environment_sha256, evidence.run.environment_sha256))
+        pairs.append(("baseline environment", registered.environment_sha256, _environment(evidence)))
     return tuple(differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other)
 
 
@@ -81,6 +88,22 @@ def _is_another(baseline: Baseline, evidence: RunEvidence) -> bool:
     return baseline.run_sha256 != evidence.run_sha256 and baseline.protocol_digest != evidence.run.protocol_digest
 
 
+def _environment(evidence: RunEvidence) -> str:
+    """The run's environment by its digest; a sampled run's as the greedy contract of its baseline would have left it.
+
+    The environment record holds the model's generation config, which follows from the contract and from nothing else.
+    """
+    protocol, own = evidence.loaded.protocol, evidence.run.environment_sha256
+    if not isinstance(protocol, SamplingProtocol) or digest(evidence.environment) != own:
+        return own  # what isn't the digest of the record is no environment's, and no baseline's
+    before = load_protocol(protocol.baseline.protocol).protocol
+    if not isinstance(before, BehaviorProtocol | CompletionProtocol):
+        raise RuntimeError(f"{protocol.id}: baseline {before.id} decodes nothing greedily")
+    greedy = registered_config(before.decode, evidence.loaded.profile.special_ids)
+    config = evidence.environment.generation_config | {name: json.dumps(value) for name, value in greedy.items()}
+    return digest(msgspec.structs.replace(evidence.environment, generation_config=config))
+
+
 def _known_stop(found: AccountedRow) -> str:
     bad = found.stop == "other_stop" or found.completion == "OTHER_STOP"
     return "OTHER_STOP: investigate before anything is read off it" if bad else "natural_eos or budget_truncated"
@@ -94,7 +117,7 @@ def _is(one: AccountedRow, row: RowKey) -> bool:
 
 
 def _recorded(evidence: RunEvidence) -> Baseline:
-    if not isinstance(evidence.run, JudgedRun):
+    if not isinstance(evidence.run, CompletionRun | SampledRun):
         raise RuntimeError(f"{evidence.loaded.protocol.id} has no baseline")
     return evidence.run.baseline
 

@@ -12,6 +12,7 @@ from harness.records.kinds import AnyJournal, journal_type
 from harness.records.profile import SpecialIds
 from harness.records.protocol import DecodeContract, GenerationProtocol
 from harness.records.sampling import SampledContract
+from harness.records.taped import TapedContract
 
 NEUTRAL = ("null", "0", "0.0", "false")
 
@@ -38,7 +39,11 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
     protocol = evidence.loaded.protocol
     if not isinstance(protocol, GenerationProtocol):
         raise RuntimeError(f"{protocol.id} generates nothing")
-    wanted = registered_config(protocol.decode, evidence.loaded.profile.special_ids)
+    ids, contract = evidence.loaded.profile.special_ids, protocol.decode
+    if isinstance(contract, TapedContract):
+        wanted = registered_taped(contract, ids)
+    else:
+        wanted = registered_config(contract, ids)
     effective = evidence.environment.generation_config
     found = [
         differs(f"{row.item} generation config {name}", json.dumps(value), effective.get(name, "not read back"))
@@ -64,6 +69,21 @@ def registered_config(contract: DecodeContract | SampledContract, ids: SpecialId
         "top_p": contract.top_p,
         "repetition_penalty": contract.repetition_penalty,
         "bos_token_id": ids.bos,
+        "eos_token_id": ids.eos,
+        "pad_token_id": ids.pad,
+    }
+
+
+def registered_taped(contract: TapedContract, ids: SpecialIds) -> dict[str, object]:
+    """What decoding under a tape reads back from its sampler and its loop (R08 4.3)."""
+    sampler = contract.sampler
+    return {
+        "strategy": contract.strategy,
+        "sampler_rule": sampler.rule,
+        "sampler_device": sampler.device,
+        "temperature": sampler.temperature,
+        "top_p": sampler.top_p,
+        "min_tokens_to_keep": sampler.min_tokens_to_keep,
         "eos_token_id": ids.eos,
         "pad_token_id": ids.pad,
     }

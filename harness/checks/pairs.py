@@ -9,16 +9,19 @@ from collections.abc import Sequence
 import msgspec
 
 from harness.canon import text_sha256
+from harness.checks import taped_replay
 from harness.checks.generation import greedy_steps, output_identity, rng_untouched
 from harness.checks.prompts import batch_alignment, prompt_hashes
 from harness.checks.sampled_run import drawn_as_registered
 from harness.checks.sampling import replay_exact
+from harness.checks.taped_run import drawn_under_tape
 from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
 from harness.records.protocol import PairRule
 from harness.records.run import ProcessIdentity, UnitObservation
 from harness.records.sampling import SampledEvidence
+from harness.records.taped import TapedEvidence
 
 Pairs = Sequence[tuple[str, object, object]]
 
@@ -65,7 +68,7 @@ def same_process_replay(pair: PairEvidence, row: RowKey) -> Differences:
         ("protocol", pair.first.run.protocol_digest, pair.second.run.protocol_digest),
         ("environment", pair.first.run.environment_sha256, pair.second.run.environment_sha256),
         ("placement", pair.first.placement, pair.second.placement),
-        ("part of this run", f"{pair.first.spec.run_id}/{pair.second.folder.path.name}", pair.second.spec.run_id),
+        ("part of this run", pair.part_id, pair.second.spec.run_id),
     )
     return (*_differences(row, pairs), *second_holds(pair, row), *same_cell(pair, row))
 
@@ -115,7 +118,7 @@ def proven_apart(pair: PairEvidence, row: RowKey) -> Differences:
         ("protocol", one.run.protocol_digest, other.run.protocol_digest),
         ("grid", pair.rule.grid, other.run.grid),
         ("port", one.run.port, other.run.port),
-        ("part of this run", f"{one.spec.run_id}/{other.folder.path.name}", other.spec.run_id),
+        ("part of this run", pair.part_id, other.spec.run_id),
         ("start after the run's own", True, _first_start(other) > _first_start(one)),
         ("failures, also in attempts that were moved aside", [], _failures(other)),
     )
@@ -134,6 +137,8 @@ def unit_holds(evidence: RunEvidence, row: RowKey) -> Differences:
     found = batch_alignment(evidence, unit)
     if isinstance(evidence.batch(unit), SampledEvidence):
         return (*found, *drawn_as_registered(evidence, unit))
+    if isinstance(evidence.batch(unit), TapedEvidence):
+        return (*found, *drawn_under_tape(evidence, unit), *rng_untouched(evidence, unit))
     return (*found, *greedy_steps(evidence, unit), *rng_untouched(evidence, unit))
 
 
@@ -168,11 +173,13 @@ def same_cell(pair: PairEvidence, row: RowKey) -> Differences:
     """Every registered field of the cell, its IDs among them, is equal in both runs; IDs say where they part."""
     if not isinstance(pair.rule, PairRule):
         raise RuntimeError("cells are compared over registered fields, and this rule has none")
+    found = [] if "generated_ids" in pair.rule.fields else [differs(cell_name(row), "generated_ids compared", "not")]
     units = pair.first.batch(row), pair.second.batch(row)
     if isinstance(units[0], SampledEvidence) and isinstance(units[1], SampledEvidence):
-        return replay_exact(units[0], units[1], row.item, pair.rule.fields)
+        return (*found, *replay_exact(units[0], units[1], row.item, pair.rule.fields))
+    if isinstance(units[0], TapedEvidence) or isinstance(units[1], TapedEvidence):
+        return (*found, *taped_replay.replay_exact(pair.first, pair.second, row, pair.rule.fields))
     one, other = pair.first.cell(row), pair.second.cell(row)
-    found = [] if "generated_ids" in pair.rule.fields else [differs(cell_name(row), "generated_ids compared", "not")]
     for name in pair.rule.fields:
         left, right = getattr(one, name), getattr(other, name)
         if left != right and name == "generated_ids":

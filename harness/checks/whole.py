@@ -20,6 +20,7 @@ from harness.records.kinds import JudgedRun
 from harness.records.protocol import Placement
 from harness.records.run import Failure, PlacementFacts, Run
 from harness.records.sampling import SampledRun
+from harness.records.taped import TapedRun
 
 _LAYER = re.compile(r"model\.layers\.(\d+)")
 
@@ -115,7 +116,7 @@ def _stored(evidence: RunEvidence, name: str) -> str:
 
 
 def _other_gold(evidence: RunEvidence) -> list[str]:
-    if not isinstance(evidence.run, Run | SampledRun):
+    if not isinstance(evidence.run, Run | SampledRun | TapedRun):
         return []
     registered, recorded = evidence.registered_gold, evidence.run.gold
     return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))

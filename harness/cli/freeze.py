@@ -32,7 +32,8 @@ from harness.protocols.freeze import (
 from harness.protocols.load import LoadedProtocol, load_profile, load_protocol, protocol_ids, read_protocol
 from harness.records.base import Unfrozen
 from harness.records.manifest import ManifestSource
-from harness.records.protocol import Domain, Protocol
+from harness.records.protocol import Protocol
+from harness.records.sources import Domain
 
 
 def freeze(protocol: Named, inputs: Folders = None, checkpoint: Checkpoint = None) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from harness.cli.errors import errors_to_stderr
 from harness.errors import SessionError
 from harness.journal.folder import RunFolder
-from harness.protocols.load import load_protocol
 from harness.run.child import read_child_request
 from harness.run.guard import forbid_reading
+from harness.run.request import loaded_for
 from harness.run.start import generate_run
 
 WAIT_S = 600.0
@@ -26,7 +26,7 @@ def generate(folder: Path) -> None:
         forbid_reading(tuple(Path(one) for one in call.forbidden), but=folder)
         end_with_parent()
         meeting = Meeting(folder, call.workers)
-        generate_run(load_protocol(call.request.protocol), call.request, RunFolder(folder), ready=meeting.wait)
+        generate_run(loaded_for(call.request), call.request, RunFolder(folder), ready=meeting.wait)
 
 
 def end_with_parent() -> None:

@@ -29,7 +29,8 @@ from harness.inputs.scan import scan
 from harness.places import places
 from harness.protocols.load import protocol_ids, read_protocol
 from harness.records.base import Frozen
-from harness.records.protocol import InputFile, Protocol
+from harness.records.protocol import Protocol
+from harness.records.sources import InputFile
 
 app = typer.Typer(help="Registered input files: verify and fetch.", no_args_is_help=True)
 

@@ -10,6 +10,7 @@ in float64 there and rounds each element to float32, which a CUDA cumulative sum
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers import TemperatureLogitsWarper, TopPLogitsWarper
@@ -50,6 +51,16 @@ class InverseCdf:
         self.contract = contract
         self._temperature = TemperatureLogitsWarper(contract.temperature)
         self._top_p = TopPLogitsWarper(contract.top_p, min_tokens_to_keep=contract.min_tokens_to_keep)
+
+    def settings(self) -> dict[str, Any]:
+        """What it draws with, read from the warpers that it applies."""
+        return {
+            "sampler_rule": self.contract.rule,
+            "sampler_device": self.contract.device,
+            "temperature": self._temperature.temperature,
+            "top_p": self._top_p.top_p,
+            "min_tokens_to_keep": self._top_p.min_tokens_to_keep,
+        }
 
     def draw(self, logits: torch.Tensor, u: float) -> tuple[Drawn, ...]:
         """One draw a row from logits [rows, vocabulary], all rows at the same u, 0 <= u <= 1.

@@ -40,12 +40,17 @@ class LoopContract:
 
 @dataclass(frozen=True, slots=True)
 class LoopedRows:
-    """Each row's IDs, up to and including the first EOS; how it ended; its columns with mask 1 in the last forward."""
+    """Each row's IDs, up to and including the first EOS; how it ended; its columns with mask 1 in the last forward.
+
+    `cache`: class of the cache that the model gave back; `cached`: positions that it holds after the last forward.
+    """
 
     rows: tuple[tuple[int, ...], ...]
     finish: tuple[Finished | NotFinished, ...]
     attended: tuple[int, ...]
     checks: LoopChecks
+    cache: str
+    cached: int
 
 
 def choose_argmax(logits: torch.Tensor, step: int, live: Live) -> torch.Tensor:
@@ -149,6 +154,8 @@ class _Batch:
             finish=tuple(self._finish),
             attended=tuple(self._mask.sum(dim=1).tolist()),
             checks=LoopChecks(steps=len(self._finite), rows_checked=checked, finite=checked),
+            cache=type(self._cache).__name__,
+            cached=cached_positions(self._cache),
         )
 
 
@@ -160,6 +167,11 @@ def mask_column(was_live: Live) -> list[int]:
 def positions(mask: torch.Tensor) -> torch.Tensor:
     """Int64 [rows, width]: each token's place among its row's unmasked ones, from 0; 0 where masked."""
     return (mask.cumsum(-1) - 1).masked_fill(mask == 0, 0)
+
+
+def cached_positions(cache: Any) -> int:
+    """Positions that a cache holds: of a cache object, or of layers of (keys, values), each [.., positions, size]."""
+    return int(cache.get_seq_length() if hasattr(cache, "get_seq_length") else cache[0][0].shape[-2])
 
 
 @dataclass(frozen=True, slots=True)

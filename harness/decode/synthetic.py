@@ -3,8 +3,13 @@
 import torch
 
 from harness.decode.icdf import InverseCdf, Warped
-from harness.records.tapes import SyntheticOutcome
+from harness.records.tapes import SyntheticDraws, SyntheticOutcome
 from harness.tapes.synthetic import CASES, SyntheticCase
+
+
+def synthetic_draws(sampler: InverseCdf) -> SyntheticDraws:
+    """What this sampler, under its contract, draws on the whole table."""
+    return SyntheticDraws(schema=1, sampler=sampler.contract, outcomes=synthetic_outcomes(sampler))
 
 
 def synthetic_outcomes(sampler: InverseCdf) -> tuple[SyntheticOutcome, ...]:

@@ -75,6 +75,7 @@ class TapeChooser:
                 sampler=self._sampler.contract,
                 consumed=account.consumption.record(),
                 gaps=sum(one.gap for one in account.draws),
+                gap_steps=tuple(one.step for one in account.draws if one.gap),
                 boundary_ties=sum(one.boundary_tie for one in account.draws),
                 nearest_edge=nearest_of(account.draws),
                 finish=finish,

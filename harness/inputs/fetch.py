@@ -18,7 +18,7 @@ from harness.errors import InputError
 from harness.files import file_sha256, require_writable
 from harness.inputs.find import Present, find_files, publisher, require_present
 from harness.records.base import Digest, Frozen, Record, Unfrozen
-from harness.records.protocol import InputFile
+from harness.records.sources import InputFile
 
 TIMEOUT_S = 60
 

@@ -15,7 +15,8 @@ from harness.inputs.archives import member_bytes
 from harness.inputs.scan import HashedFile, scan
 from harness.places import places
 from harness.records.base import Digest, Frozen, Record, Unfrozen
-from harness.records.protocol import Archive, InputFile, Protocol
+from harness.records.protocol import Protocol
+from harness.records.sources import Archive, InputFile
 
 EMBEDDED = "embedded"
 

@@ -15,7 +15,8 @@ from harness.inputs.readers import Row, read_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.base import Record
 from harness.records.manifest import FrozenSource, Manifest
-from harness.records.protocol import Domain, Protocol
+from harness.records.protocol import Protocol
+from harness.records.sources import Domain
 from harness.selection import select
 
 TODO = "Take the registered file from its publisher, or correct the domain in the protocol before it's frozen."

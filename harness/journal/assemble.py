@@ -7,14 +7,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from harness.canon import digest
 from harness.errors import JournalError
 from harness.journal.folder import TODO, RunFolder, journals, read_journal, read_record
-from harness.protocols.grids import UnitKey
+from harness.protocols.grids import UnitKey, grid_blocks
 from harness.protocols.load import LoadedProtocol
 from harness.records.depth import DepthRun, TraceBaseline, TraceEvidence
 from harness.records.kinds import AnyJournal, AnyRun, AnyUnit, journal_type, run_type
-from harness.records.protocol import AnyProtocol, DepthProtocol, JudgedProtocol, SamplingProtocol
+from harness.records.protocol import AnyProtocol, DepthProtocol, JudgedProtocol, SamplingProtocol, TaskCrnProtocol
 from harness.records.run import (
     AssembledRun,
     Baseline,
@@ -27,6 +29,7 @@ from harness.records.run import (
     UnitEvidence,
 )
 from harness.records.sampling import SampledRun
+from harness.records.taped import RunBlock, TapedRun
 
 AnyBaseline = TypeVar("AnyBaseline", bound=Baseline)
 
@@ -102,6 +105,8 @@ def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, sp
     }
     if isinstance(evidence, UnitEvidence):
         wanted["max_new_tokens"] = loaded.protocol.grids[spec.grid].max_new_tokens
+    if isinstance(loaded.protocol, TaskCrnProtocol):
+        _require_prompts(folder, key, loaded, evidence)
     for name, value in wanted.items():
         if getattr(evidence, name) != value:
             raise JournalError(
@@ -112,6 +117,16 @@ def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, sp
     if rows != conditions:
         raise JournalError(f"{folder.journal(key)}: rows", expected=str(conditions), found=str(rows), todo=TODO)
     return journal
+
+
+def _require_prompts(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, evidence: AnyUnit) -> None:
+    """R08 5.2: a unit isn't taken up again before its prompts were seen to be the manifest's."""
+    registered = loaded.source(key.source_id).prompts
+    for cell in evidence.cells:
+        expected = registered[cell.condition].sha256 if cell.condition in registered else "no such condition"
+        if cell.prompt_sha256 != expected:
+            where = f"{folder.journal(key)}: prompt of {cell.condition}"
+            raise JournalError(where, expected=expected, found=cell.prompt_sha256, todo=TODO)
 
 
 def read_gold(folder: RunFolder) -> dict[str, str]:
@@ -145,8 +160,20 @@ def assemble(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
     head |= {"gold": read_gold(folder), "units": tuple(unit for unit in units if isinstance(unit, UnitEvidence))}
     if not isinstance(loaded.protocol, JudgedProtocol):
         return Run(**head)
+    if isinstance(loaded.protocol, TaskCrnProtocol):
+        blocks = run_blocks(loaded.protocol, head["grid"], len(head["domains"]))
+        return TapedRun(**head, tasks=read_tasks(folder), blocks=blocks)
     head |= {"baseline": read_baseline(folder, Baseline), "tasks": read_tasks(folder)}
     return SampledRun(**head) if isinstance(loaded.protocol, SamplingProtocol) else CompletionRun(**head)
+
+
+def run_blocks(protocol: TaskCrnProtocol, grid: str, domains: int) -> tuple[RunBlock, ...]:
+    """The grid's blocks with their units and cells over so many domains; which cell is in which follows from them."""
+    counts = ((block, domains * len(block.indices) * len(block.replicates)) for block in grid_blocks(protocol, grid))
+    return tuple(
+        RunBlock(**msgspec.structs.asdict(block), units=units, cells=units * len(protocol.conditions))
+        for block, units in counts
+    )
 
 
 def _head(folder: RunFolder, loaded: LoadedProtocol) -> dict[str, Any]:

@@ -20,8 +20,10 @@ from harness.records.depth import TraceEvidence, TraceJournal
 from harness.records.kinds import AnyJournal, AnyUnit
 from harness.records.run import CellRecord, Failure, Journal, PromptRow, UnitObservation
 from harness.records.sampling import SampledEvidence, SampledJournal
+from harness.records.taped import TapedEvidence, TapedJournal
 
 SomeJournal = TypeVar("SomeJournal", bound=AnyJournal)
+SYNTHETIC = "synthetic.json"
 TODO = "Journals are evidence and aren't edited: restore the file, or start a new run."
 
 
@@ -134,6 +136,8 @@ def write_journal(folder: RunFolder, key: UnitKey, evidence: AnyUnit, observatio
         journal = TraceJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     elif isinstance(evidence, SampledEvidence):
         journal = SampledJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
+    elif isinstance(evidence, TapedEvidence):
+        journal = TapedJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     else:
         journal = Journal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     write_record(folder.journal(key), journal)

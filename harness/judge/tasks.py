@@ -16,8 +16,8 @@ from harness.places import places
 from harness.protocols.grids import is_executed
 from harness.protocols.load import read_protocol
 from harness.records.base import Frozen
-from harness.records.protocol import InputFile
 from harness.records.sandbox import Task
+from harness.records.sources import InputFile
 
 REGISTERED_BY = "deepseek-completion"
 

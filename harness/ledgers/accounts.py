@@ -1,22 +1,29 @@
 """The four accounts of a judged cell (R05 4, R07 8): stopping, task terminal, evaluable and correct.
 
-Shared by the ledgers of every family whose outputs are judged. No account is filled in from another: a text that
-stopped needn't be an answer, an answer that can be judged needn't be right.
+Shared by the families that have all four. No account is filled in from another: a text that stopped needn't be an
+answer, an answer that can be judged needn't be right.
 """
 
 from collections.abc import Iterator, Mapping
 
-from harness.canon import text_sha256
 from harness.compare import TODO, unit_edges
 from harness.errors import JournalError
 from harness.evaluate.code.fences import closed_fence
-from harness.evaluate.completion import completion_class, stop_state
-from harness.evaluate.numeric import NUMERIC_RULES, final_marker_r05, parse_gold, same_number
+from harness.evaluate.completion import completion_class
+from harness.evaluate.numeric import final_marker_r05
 from harness.evaluate.terminal import Kind, closed_python_fence, terminal_r05, terminal_r07
-from harness.ledgers.executions import TODO as EVIDENCE
-from harness.ledgers.executions import CodeCell, code_cell, code_cells, task_of
-from harness.ledgers.text import observed_text
-from harness.protocols.grids import executed_grid, is_executed
+from harness.ledgers.executions import code_cell
+from harness.ledgers.reading import (
+    NO_NUMBER,
+    NO_PROGRAM,
+    Executions,
+    Reading,
+    is_exact,
+    number_read,
+    program_taken,
+    stopped_at,
+)
+from harness.protocols.grids import is_executed
 from harness.records.completion import (
     AccountedRow,
     CodeAccount,
@@ -25,19 +32,17 @@ from harness.records.completion import (
     NotExecuted,
     NumericJudged,
     NumericWithoutGold,
-    ProgramTaken,
     PublishedOutcome,
     Terminal,
 )
-from harness.records.evaluation import CodeFound, CodeMissing, CompletionClass, NumericFound
-from harness.records.kinds import JudgedRun
+from harness.records.evaluation import CodeMissing, CompletionClass, NumericFound
 from harness.records.ledger import NotObserved
-from harness.records.protocol import AnyJudged, CompletionProtocol, Domain
-from harness.records.run import CellRecord, UnitEvidence
+from harness.records.protocol import CompletionProtocol, SamplingProtocol
+from harness.records.run import CellRecord, CompletionRun, UnitEvidence
+from harness.records.sampling import SampledRun
 from harness.records.sandbox import Execution, Outcome
+from harness.records.sources import Domain
 
-NO_NUMBER = NotObserved(reason="the domain registers no gold answer")
-NO_PROGRAM = NotObserved(reason="the domain registers no tests")
 NO_TERMINAL = NotObserved(reason="the domain has no terminal judge")
 
 # The document's words (R05 6); the sandbox's own word is kept beside them.
@@ -52,71 +57,19 @@ PUBLISHED: dict[Outcome, PublishedOutcome] = {
     "infrastructure": "sandbox_error",
 }
 
-Executions = Mapping[str, Execution]
+# The families that have all four accounts; the others have their own.
+Accounted = CompletionProtocol | SamplingProtocol
+AccountedReading = Reading[Accounted, CompletionRun | SampledRun]
 
 
-def verdicts_of(protocol: AnyJudged, run: JudgedRun, executions: Executions) -> Executions | None:
-    """The executions, one for each program and of that program; None where this grid's programs aren't executed."""
-    executed = executed_grid(protocol, run.grid)
-    cells = {cell.key: cell for cell in code_cells(protocol, run) if isinstance(cell.extraction, CodeFound)}
-    for key in sorted({*cells, *executions} if executed else executions):
-        where = f"sandbox/{key}.json"
-        if not executed or key not in cells:
-            raise JournalError(where, expected="no execution: the run has no such program", found="one", todo=EVIDENCE)
-        if key not in executions:
-            raise JournalError(
-                where,
-                expected="the verdict on this cell's program",
-                found="none",
-                todo="Restore it; only a run without a ledger is judged further (--run, with a container engine).",
-            )
-        _require_own(where, run, cells[key], executions[key])
-    return executions if executed else None
-
-
-def _require_own(where: str, run: JudgedRun, cell: CodeCell, execution: Execution) -> None:
-    """The execution is of the cell's program and of its source's tests; JournalError names the digest that isn't."""
-    program = cell.extraction.program if isinstance(cell.extraction, CodeFound) else ""
-    pairs = (
-        ("candidate_sha256", text_sha256(program), execution.evidence.candidate_sha256),
-        ("tests_sha256", task_of(run, cell.source_id).tests_sha256, execution.evidence.tests_sha256),
-    )
-    for name, expected, found in pairs:
-        if expected != found:
-            raise JournalError(f"{where}: {name}", expected=expected, found=found, todo=EVIDENCE)
-
-
-class Reading:
-    """A unit as its cells are read: the protocol, the run and the domain that they belong to."""
-
-    def __init__(self, protocol: AnyJudged, run: JudgedRun, domain: Domain, unit: UnitEvidence) -> None:
-        self.protocol, self.run, self.domain, self.unit = protocol, run, domain, unit
-
-    def where(self, cell: CellRecord) -> str:
-        """The cell's identity, for messages."""
-        return f"cell {self.unit.source_id}, {self.unit.replicate}, {cell.condition}"
-
-    def text(self, cell: CellRecord) -> str:
-        """The cell's text as evaluators read it."""
-        return observed_text(self.protocol, cell, where=self.where(cell))
-
-
-def accounts(at: Reading, cell: CellRecord, verdicts: Executions | None) -> AccountedRow:
+def accounts(at: AccountedReading, cell: CellRecord, verdicts: Executions | None) -> AccountedRow:
     """A cell's row: its identity, how it stopped, and the four accounts, each from its own evidence alone."""
-    text, unit = at.text(cell), at.unit
-    require_one_end(at.where(cell), eos=cell.eos, truncated=cell.truncated)
+    stopped, text = stopped_at(at, cell), at.text(cell)
     code = _code(at, cell, text, verdicts) if is_executed(at.domain) else NO_PROGRAM
     terminal = _terminal(at, text, natural_eos=cell.eos, passed=_passed(code))
     numeric = _numeric(at, text, cell) if "answer" in at.domain.gold else NO_NUMBER
     return AccountedRow(
-        domain=unit.domain,
-        index=unit.index,
-        source_id=unit.source_id,
-        replicate=unit.replicate,
-        condition=cell.condition,
-        generated_sha256=cell.generated_sha256,
-        length=cell.length,
-        stop=stop_state(eos=cell.eos, truncated=cell.truncated),
+        **stopped,
         completion=completion_class(
             eos=cell.eos,
             truncated=cell.truncated,
@@ -129,13 +82,7 @@ def accounts(at: Reading, cell: CellRecord, verdicts: Executions | None) -> Acco
     )
 
 
-def require_one_end(where: str, *, eos: bool, truncated: bool) -> None:
-    """JournalError for a cell that ended in two ways."""
-    if eos and truncated:
-        raise JournalError(where, expected="EOS or the budget's end", found="both", todo=TODO)
-
-
-def _terminal(at: Reading, text: str, *, natural_eos: bool, passed: bool) -> Terminal | NotObserved:
+def _terminal(at: AccountedReading, text: str, *, natural_eos: bool, passed: bool) -> Terminal | NotObserved:
     """The registered rule (R05 4.2 or R07 8.2): mathematics by its final marker; code by its end; else no judge."""
     if "answer" in at.domain.gold:
         marker = final_marker_r05(text)
@@ -147,7 +94,7 @@ def _terminal(at: Reading, text: str, *, natural_eos: bool, passed: bool) -> Ter
     return NO_TERMINAL
 
 
-def _reached(at: Reading, kind: Kind, text: str, *, eos: bool, passed: bool) -> bool:
+def _reached(at: AccountedReading, kind: Kind, text: str, *, eos: bool, passed: bool) -> bool:
     marker = kind == "math" and final_marker_r05(text)
     match at.protocol.evaluators.terminal:
         case "terminal-r05":
@@ -177,14 +124,12 @@ def by_place_alone(numeric: NumericJudged | NumericWithoutGold | NotObserved) ->
     return isinstance(found, NumericFound) and not found.marker
 
 
-def _numeric(at: Reading, text: str, cell: CellRecord) -> NumericJudged | NumericWithoutGold:
-    extraction = NUMERIC_RULES[at.protocol.evaluators.numeric](text)
-    recorded = at.run.gold.get(at.unit.source_id)
-    if recorded is None:
+def _numeric(at: AccountedReading, text: str, cell: CellRecord) -> NumericJudged | NumericWithoutGold:
+    extraction, gold = number_read(at, text)
+    if gold is None:
         return NumericWithoutGold(extraction=extraction)
-    gold = parse_gold(recorded, where=f"run record: gold of {at.unit.source_id}")
     found = extraction if isinstance(extraction, NumericFound) else None
-    exact = found is not None and same_number(found.value, gold)
+    exact = is_exact(extraction, gold)
     by_marker = found is not None and found.marker
     evaluable = found is not None and (by_marker or cell.eos)
     return NumericJudged(
@@ -198,22 +143,15 @@ def _numeric(at: Reading, text: str, cell: CellRecord) -> NumericJudged | Numeri
     )
 
 
-def _code(at: Reading, cell: CellRecord, text: str, verdicts: Executions | None) -> CodeAccount:
+def _code(at: AccountedReading, cell: CellRecord, text: str, verdicts: Executions | None) -> CodeAccount:
     own = code_cell(at.protocol, at.run, at.unit, cell)
-    found = own.extraction
-    if isinstance(found, CodeMissing):
-        return CodeAccount(program=found, verdict=NotExecuted(reason="tier" if verdicts is None else "extract_failed"))
-    taken = ProgramTaken(
-        rule=found.rule,
-        method=found.method,
-        program_sha256=text_sha256(found.program),
-        start=found.start,
-        end=found.end,
-    )
+    program = program_taken(own)
     if verdicts is None:
-        return CodeAccount(program=taken, verdict=NotExecuted(reason="tier"))
+        return CodeAccount(program=program, verdict=NotExecuted(reason="tier"))
+    if isinstance(program, CodeMissing):
+        return CodeAccount(program=program, verdict=NotExecuted(reason="extract_failed"))
     execution = verdicts[own.key]
-    return CodeAccount(program=taken, verdict=_executed(execution, complete=cell.eos or closed_python_fence(text)))
+    return CodeAccount(program=program, verdict=_executed(execution, complete=cell.eos or closed_python_fence(text)))
 
 
 def _executed(execution: Execution, *, complete: bool) -> Executed:
@@ -231,7 +169,7 @@ def _executed(execution: Execution, *, complete: bool) -> Executed:
 
 
 def edge_rows(
-    protocol: AnyJudged, unit: UnitEvidence, classes: Mapping[tuple[str, str, str], CompletionClass]
+    protocol: Accounted, unit: UnitEvidence, classes: Mapping[tuple[str, str, str], CompletionClass]
 ) -> Iterator[CompletionEdgeRow]:
     """A unit's registered edges, with the completion class of each side."""
     for row in unit_edges(protocol, unit):

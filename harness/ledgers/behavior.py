@@ -8,11 +8,11 @@ whether the evidence agrees with itself (gates do), and it knows gold numbers on
 from collections.abc import Mapping
 from typing import Literal
 
-from harness.canon import digest
 from harness.compare import TODO, cells_by_condition, unit_edges
 from harness.errors import JournalError
 from harness.evaluate.number import NUMBER_R04, last_number_r04, plain_number
 from harness.evaluate.syntax import syntax_r04
+from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
 from harness.ledgers.text import observed_text
 from harness.records.ledger import (
@@ -26,8 +26,9 @@ from harness.records.ledger import (
     NumberObservation,
     SyntaxObservation,
 )
-from harness.records.protocol import BehaviorProtocol, Domain
+from harness.records.protocol import BehaviorProtocol
 from harness.records.run import CellRecord, Run, UnitEvidence
+from harness.records.sources import Domain
 
 NO_NUMBERS = NotObserved(reason="the domain registers no gold answer")
 NO_CODE = NotObserved(reason="the domain registers no entry point")
@@ -37,15 +38,7 @@ def ledger(protocol: BehaviorProtocol, run: Run) -> Ledger:
     """Rows of a run; JournalError where the run isn't exactly a grid of this protocol."""
     units = units_in_order(protocol, run, run.units)
     return Ledger(
-        schema=1,
-        protocol=run.protocol,
-        registered_id=run.registered_id,
-        protocol_digest=run.protocol_digest,
-        run_sha256=digest(run),
-        result_name=run.result_name,
-        grid=run.grid,
-        port=run.port,
-        domains=tuple(domain.name for domain in protocol.domains if domain.name in run.domains),
+        **ledger_head(protocol, run),
         evaluators=protocol.evaluators,
         cells=tuple(
             _cell_row(protocol, domain, unit, cell=cell, gold=run.gold)

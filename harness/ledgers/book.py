@@ -12,6 +12,8 @@ from harness.ledgers.depth_statistics import depth_statistics
 from harness.ledgers.sampling import sampled_ledger
 from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.ledgers.statistics import statistics
+from harness.ledgers.task import task_ledger
+from harness.ledgers.task_statistics import task_statistics
 from harness.records.completion import CompletionLedger, CompletionStatistics
 from harness.records.depth import DepthRun
 from harness.records.depth_ledger import DepthLedger, DepthStatistics
@@ -23,15 +25,27 @@ from harness.records.protocol import (
     CompletionProtocol,
     DepthProtocol,
     SamplingProtocol,
+    TaskCrnProtocol,
 )
 from harness.records.run import CompletionRun, Run
 from harness.records.sampling import SampledRun
 from harness.records.sampling_ledger import NoSampledStatistics, SampledLedger, SampledStatistics
 from harness.records.sandbox import Execution
+from harness.records.taped import TapedRun
+from harness.records.task_ledger import NoTaskStatistics, TaskLedger, TaskStatistics
 
 GenerationLedger = Ledger | CompletionLedger | SampledLedger
-AnyLedger = GenerationLedger | DepthLedger
-AnyStatistics = Statistics | CompletionStatistics | SampledStatistics | NoSampledStatistics | DepthStatistics
+OutputLedger = GenerationLedger | TaskLedger
+AnyLedger = OutputLedger | DepthLedger
+AnyStatistics = (
+    Statistics
+    | CompletionStatistics
+    | SampledStatistics
+    | NoSampledStatistics
+    | TaskStatistics
+    | NoTaskStatistics
+    | DepthStatistics
+)
 
 
 def ledger_of(protocol: AnyProtocol, run: AnyRun, executions: Mapping[str, Execution]) -> AnyLedger:
@@ -42,6 +56,8 @@ def ledger_of(protocol: AnyProtocol, run: AnyRun, executions: Mapping[str, Execu
         return completion_ledger(protocol, run, executions)
     if isinstance(protocol, SamplingProtocol) and isinstance(run, SampledRun):
         return sampled_ledger(protocol, run, executions)
+    if isinstance(protocol, TaskCrnProtocol) and isinstance(run, TapedRun):
+        return task_ledger(protocol, run, executions)
     if isinstance(protocol, BehaviorProtocol) and isinstance(run, Run):
         return ledger(protocol, run)
     raise JournalError("run record", expected=f"a run of {protocol.id}", found=type(run).__name__, todo=TODO)
@@ -57,15 +73,17 @@ def statistics_of(protocol: AnyProtocol, book: AnyLedger) -> AnyStatistics:
         return depth_statistics(protocol, book)
     if isinstance(protocol, SamplingProtocol) and isinstance(book, SampledLedger):
         return sampled_statistics(protocol, book)
+    if isinstance(protocol, TaskCrnProtocol) and isinstance(book, TaskLedger):
+        return task_statistics(protocol, book)
     raise RuntimeError(f"{protocol.id} has no {type(book).__name__}")
 
 
-def ledger_type(
-    protocol: AnyProtocol,
-) -> type[Ledger] | type[CompletionLedger] | type[SampledLedger] | type[DepthLedger]:
+def ledger_type(protocol: AnyProtocol) -> type[AnyLedger]:
     """The record that ledger.json of the protocol's runs holds."""
     if isinstance(protocol, DepthProtocol):
         return DepthLedger
     if isinstance(protocol, SamplingProtocol):
         return SampledLedger
+    if isinstance(protocol, TaskCrnProtocol):
+        return TaskLedger
     return CompletionLedger if isinstance(protocol, CompletionProtocol) else Ledger

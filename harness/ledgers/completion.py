@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harness.canon import digest
 from harness.compare import TODO, cells_by_condition, common_prefix
 from harness.errors import JournalError
 from harness.evaluate.completion import stop_state
-from harness.ledgers.accounts import Executions, Reading, accounts, edge_rows, require_one_end, verdicts_of
+from harness.ledgers.accounts import accounts, edge_rows
+from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
+from harness.ledgers.reading import Executions, Reading, require_one_end, verdicts_of
 from harness.records.completion import AccountedRow, BaselineCompared, CompletionLedger, CompletionRow
 from harness.records.protocol import CompletionProtocol
 from harness.records.run import BaselineCell, CellRecord, CompletionRun, UnitEvidence
@@ -35,23 +36,17 @@ def completion_ledger(protocol: CompletionProtocol, run: CompletionRun, executio
     )
     classes = {(row.source_id, row.replicate, row.condition): row.completion for row in rows}
     return CompletionLedger(
-        schema=1,
-        protocol=run.protocol,
-        registered_id=run.registered_id,
-        protocol_digest=run.protocol_digest,
-        run_sha256=digest(run),
+        **ledger_head(protocol, run),
         baseline_run_sha256=run.baseline.run_sha256,
-        result_name=run.result_name,
-        grid=run.grid,
-        port=run.port,
-        domains=tuple(domain.name for domain in protocol.domains if domain.name in run.domains),
         evaluators=protocol.evaluators,
         cells=rows,
         edges=tuple(row for _, unit in units for row in edge_rows(protocol, unit, classes)),
     )
 
 
-def _row(row: AccountedRow, at: Reading, cell: CellRecord, baseline: BaselineCell) -> CompletionRow:
+def _row(
+    row: AccountedRow, at: Reading[CompletionProtocol, CompletionRun], cell: CellRecord, baseline: BaselineCell
+) -> CompletionRow:
     require_one_end(f"baseline {at.where(cell)}", eos=baseline.eos, truncated=baseline.truncated)
     compared = _compared(at.run.baseline.max_new_tokens, baseline, cell)
     return CompletionRow(**msgspec.structs.asdict(row), baseline=compared)

@@ -8,9 +8,9 @@ and stand apart from the others (R05 4.4).
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeVar, get_args
 
-from harness.canon import digest
 from harness.ledgers.accounts import require_accounts
 from harness.ledgers.counts import count, edge_summary, require_size, total
+from harness.ledgers.heads import statistics_head
 from harness.ledgers.plan import planned_domains, require_protocol, units_per_domain
 from harness.records.completion import (
     CodeAccount,
@@ -62,15 +62,7 @@ def completion_statistics(protocol: CompletionProtocol, ledger: CompletionLedger
     for row in (row for row in ledger.cells if row.domain in kinds):  # a strange domain shows in its group's size
         require_accounts(kinds[row.domain], row)
     return CompletionStatistics(
-        schema=1,
-        protocol=ledger.protocol,
-        registered_id=ledger.registered_id,
-        protocol_digest=ledger.protocol_digest,
-        run_sha256=ledger.run_sha256,
-        ledger_sha256=digest(ledger),
-        result_name=ledger.result_name,
-        grid=ledger.grid,
-        port=ledger.port,
+        **statistics_head(ledger),
         groups=tuple(_groups(protocol, ledger, domains, units)),
         edges=tuple(_edge_groups(protocol, ledger, domains, units)),
     )

@@ -6,9 +6,9 @@ baseline's by source text and prompt: a trace of anything else is a JournalError
 
 from collections.abc import Sequence
 
-from harness.canon import digest
 from harness.compare import TODO, compare_ids, traced_by_condition
 from harness.errors import JournalError
+from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
 from harness.records.depth import DepthRun, EdgeTrace, GateEdge, StageEdge, TraceBaseline, TraceCell, TraceEvidence
 from harness.records.depth_ledger import At, DepthCellRow, DepthEdgeRow, DepthLedger, Nowhere
@@ -20,16 +20,8 @@ def depth_ledger(protocol: DepthProtocol, run: DepthRun) -> DepthLedger:
     """Rows of a run; JournalError where it isn't exactly a grid of this protocol, or isn't its baseline's cells."""
     units = [unit for _, unit in units_in_order(protocol, run, run.units)]
     return DepthLedger(
-        schema=1,
-        protocol=run.protocol,
-        registered_id=run.registered_id,
-        protocol_digest=run.protocol_digest,
-        run_sha256=digest(run),
+        **ledger_head(protocol, run),
         baseline_run_sha256=run.baseline.run_sha256,
-        result_name=run.result_name,
-        grid=run.grid,
-        port=run.port,
-        domains=tuple(domain.name for domain in protocol.domains if domain.name in run.domains),
         cells=tuple(_cell_row(unit, cell) for unit in units for cell in traced_by_condition(protocol, unit).values()),
         edges=tuple(_edge_row(protocol, run.baseline, unit, edge) for unit in units for edge in protocol.edges),
     )

@@ -7,10 +7,10 @@ growing, and nothing relates a gate to an output.
 import math
 from collections.abc import Iterable, Sequence
 
-from harness.canon import digest
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.ledgers.counts import count, mean, require_size, total
+from harness.ledgers.heads import statistics_head
 from harness.ledgers.plan import planned_domains, require_protocol, units_per_domain
 from harness.protocols.stages import EMBEDDING
 from harness.records.depth import GateEdge, StageEdge
@@ -39,15 +39,7 @@ def depth_statistics(protocol: DepthProtocol, ledger: DepthLedger) -> DepthStati
     units = units_per_domain(protocol, ledger.grid)
     _require_groups(protocol, ledger, units=units)
     return DepthStatistics(
-        schema=1,
-        protocol=ledger.protocol,
-        registered_id=ledger.registered_id,
-        protocol_digest=ledger.protocol_digest,
-        run_sha256=ledger.run_sha256,
-        ledger_sha256=digest(ledger),
-        result_name=ledger.result_name,
-        grid=ledger.grid,
-        port=ledger.port,
+        **statistics_head(ledger),
         hidden_stages=len(_names(ledger, "stages")),
         gates=len(_names(ledger, "gates")),
         scale=_scale(protocol, ledger),

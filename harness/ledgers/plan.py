@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from harness.compare import TODO
 from harness.errors import JournalError
-from harness.protocols.grids import denominators
-from harness.records.protocol import Domain, Protocol
+from harness.protocols.grids import denominators, grid_places
+from harness.records.protocol import Protocol
 from harness.records.run import AssembledRun, BatchEvidence
+from harness.records.sources import Domain
 
 Unit = TypeVar("Unit", bound=BatchEvidence)
 Place = tuple[str, int, str]
@@ -44,13 +45,8 @@ def units_in_order(protocol: Protocol, run: AssembledRun, units: Sequence[Unit])
     require_protocol(protocol, run.protocol, where="run record")
     domains = planned_domains(protocol, run.domains)
     units_per_domain(protocol, run.grid)
-    grid = protocol.grids[run.grid]
-    planned = [
-        (domain, index, replicate)
-        for domain in domains
-        for index in range(grid.per_domain)
-        for replicate in grid.replicates
-    ]
+    places = grid_places(protocol, run.grid)
+    planned = [(domain, index, replicate) for domain in domains for index, replicate in places]
     found = {(unit.domain, unit.index, unit.replicate): unit for unit in units}
     expected = {(domain.name, index, replicate) for domain, index, replicate in planned}
     if len(found) != len(units) or set(found) != expected:

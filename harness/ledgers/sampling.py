@@ -6,10 +6,11 @@ A function of the protocol, run.json and the sandbox records. A cell that no eva
 from collections.abc import Iterator
 from itertools import combinations
 
-from harness.canon import digest
 from harness.compare import cells_by_condition, compare_ids
-from harness.ledgers.accounts import Executions, Reading, accounts, edge_rows, verdicts_of
+from harness.ledgers.accounts import accounts, edge_rows
+from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
+from harness.ledgers.reading import Executions, Reading, verdicts_of
 from harness.records.protocol import SamplingProtocol
 from harness.records.sampling import SampledEvidence, SampledRun
 from harness.records.sampling_ledger import SampledLedger, SeedPairRow
@@ -27,16 +28,8 @@ def sampled_ledger(protocol: SamplingProtocol, run: SampledRun, executions: Exec
     )
     classes = {(row.source_id, row.replicate, row.condition): row.completion for row in rows}
     return SampledLedger(
-        schema=1,
-        protocol=run.protocol,
-        registered_id=run.registered_id,
-        protocol_digest=run.protocol_digest,
-        run_sha256=digest(run),
+        **ledger_head(protocol, run),
         baseline_run_sha256=run.baseline.run_sha256,
-        result_name=run.result_name,
-        grid=run.grid,
-        port=run.port,
-        domains=tuple(domain.name for domain in protocol.domains if domain.name in run.domains),
         evaluators=protocol.evaluators,
         cells=rows,
         edges=tuple(row for _, unit in units for row in edge_rows(protocol, unit, classes)),

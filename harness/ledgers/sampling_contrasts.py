@@ -10,11 +10,13 @@ from fractions import Fraction
 from statistics import median
 
 from harness.ledgers.counts import count
-from harness.ledgers.sampling_groups import Groups, Source
+from harness.ledgers.sampling_groups import Groups
 from harness.ledgers.sampling_measures import cell_mean, measures_of
-from harness.records.protocol import Domain, SamplingProtocol
+from harness.ledgers.whole import Source
+from harness.records.protocol import SamplingProtocol
 from harness.records.sampling import CarriedDirection, Contrast
 from harness.records.sampling_ledger import CarriedOver, ContrastSummary, Measure
+from harness.records.sources import Domain
 
 
 def contrast_dot(groups: Groups, source: Source, contrast: Contrast, measure: Measure) -> Fraction:

@@ -4,8 +4,7 @@ Every denominator of the sampled statistics is settled here: each planned cell i
 of its domain and no others, so that nothing after this can count fewer cells than the protocol's grid plans.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -13,22 +12,12 @@ from harness.compare import TODO
 from harness.errors import JournalError
 from harness.ledgers.accounts import require_accounts
 from harness.ledgers.plan import planned_domains
+from harness.ledgers.whole import Source, require_rows, sources_of
 from harness.protocols.grids import grid_of
 from harness.records.completion import AccountedRow, CodeAccount, CompletionEdgeRow, NotExecuted
-from harness.records.protocol import Domain, SamplingProtocol
+from harness.records.protocol import SamplingProtocol
 from harness.records.sampling_ledger import SampledLedger, SeedPairRow
-
-Identity = tuple[str, int, str, str]
-NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A source of the grid: its domain, its rank within it and its ID."""
-
-    domain: Domain
-    index: int
-    source_id: str
+from harness.records.sources import Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +57,8 @@ def grouped(protocol: SamplingProtocol, ledger: SampledLedger) -> Groups:
     """
     domains, replicates = planned_domains(protocol, ledger.domains), grid_of(protocol, ledger.grid).replicates
     _require_whole(protocol, ledger, domains)
-    sources = _sources(ledger, domains)
+    rows: tuple[AccountedRow | CompletionEdgeRow | SeedPairRow, ...] = (*ledger.cells, *ledger.edges, *ledger.pairs)
+    sources = sources_of(((row.domain, row.index, row.source_id) for row in rows), domains)
     for row in ledger.cells:
         require_accounts(next(domain for domain in domains if domain.name == row.domain), row)
         _require_verdict(row)
@@ -89,17 +79,17 @@ def _require_whole(protocol: SamplingProtocol, ledger: SampledLedger, domains: S
     ranks = [(domain.name, index) for domain in domains for index in range(grid.per_domain)]
     conditions, edges = [one.id for one in protocol.conditions], [one.id for one in protocol.edges]
     twos = [_two(*pair) for pair in combinations(grid.replicates, 2)]
-    _require_rows(
+    require_rows(
         "ledger: cells",
         [(row.domain, row.index, row.replicate, row.condition) for row in ledger.cells],
         planned=[(*rank, *pair) for rank in ranks for pair in product(grid.replicates, conditions)],
     )
-    _require_rows(
+    require_rows(
         "ledger: edges",
         [(row.domain, row.index, row.replicate, row.edge) for row in ledger.edges],
         planned=[(*rank, *pair) for rank in ranks for pair in product(grid.replicates, edges)],
     )
-    _require_rows(
+    require_rows(
         "ledger: pairs",
         [(row.domain, row.index, _two(row.left, row.right), row.condition) for row in ledger.pairs],
         planned=[(*rank, *pair) for rank in ranks for pair in product(twos, conditions)],
@@ -108,45 +98,6 @@ def _require_whole(protocol: SamplingProtocol, ledger: SampledLedger, domains: S
 
 def _two(left: str, right: str) -> str:
     return f"{left}|{right}"
-
-
-def _require_rows(where: str, found: Sequence[Identity], *, planned: Sequence[Identity]) -> None:
-    """Exactly the planned rows, each once: a lost one is never a smaller denominator, a doubled one no substitute."""
-    times = Counter(found)
-    lists = {
-        "missing": sorted(set(planned) - set(times)),
-        "foreign": sorted(set(times) - set(planned)),
-        "doubled": sorted(identity for identity, often in times.items() if often > 1),
-    }
-    if any(lists.values()):
-        faults = "; ".join(f"{len(rows)} {name}, {_first(rows)}" for name, rows in lists.items() if rows)
-        raise JournalError(
-            where, expected=f"{len(planned)} rows, each once", found=f"{len(found)}: {faults}", todo=TODO
-        )
-
-
-def _first(rows: Sequence[Identity]) -> str:
-    named = ", ".join(f"{domain} {index} {replicate} {item}" for domain, index, replicate, item in rows[:NAMED])
-    return f"{named} ..." if len(rows) > NAMED else named
-
-
-def _sources(ledger: SampledLedger, domains: Iterable[Domain]) -> tuple[Source, ...]:
-    """Each rank of a domain is one source, in all its rows, and no source has two ranks."""
-    rows: tuple[AccountedRow | CompletionEdgeRow | SeedPairRow, ...] = (*ledger.cells, *ledger.edges, *ledger.pairs)
-    found: dict[tuple[str, int], set[str]] = {}
-    for row in rows:
-        found.setdefault((row.domain, row.index), set()).add(row.source_id)
-    owners = Counter(name for names in found.values() for name in names)
-    for (domain, index), names in found.items():
-        if len(names) > 1 or any(owners[name] > 1 for name in names):
-            where = f"ledger: source {index} of {domain}"
-            raise JournalError(where, expected="one ID of its own", found=str(sorted(names)), todo=TODO)
-    return tuple(
-        Source(domain=domain, index=index, source_id=next(iter(found[name, index])))
-        for domain in domains
-        for name, index in sorted(found)
-        if name == domain.name
-    )
 
 
 def _require_verdict(row: AccountedRow) -> None:

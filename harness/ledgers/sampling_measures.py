@@ -7,11 +7,12 @@ end. The spread describes the fixed grid; nothing here estimates a variance or t
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from harness.ledgers.sampling_groups import Groups, Source
+from harness.ledgers.sampling_groups import Groups
+from harness.ledgers.whole import Source
 from harness.protocols.grids import is_executed
 from harness.records.completion import AccountedRow, CodeAccount, Executed, NumericJudged
-from harness.records.protocol import Domain
 from harness.records.sampling_ledger import DomainCondition, Measure, MeasureSummary, SourceMatrix
+from harness.records.sources import Domain
 
 OF_EVERY_DOMAIN: tuple[Measure, ...] = ("natural_eos_rate", "generated_length")
 OF_JUDGED_DOMAINS: tuple[Measure, ...] = ("fixed_budget_success", "strict_complete_success")

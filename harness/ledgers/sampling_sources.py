@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.evaluate.numeric.exact import plain
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM
 from harness.ledgers.counts import count
-from harness.ledgers.sampling_groups import Groups, Source
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
+from harness.ledgers.sampling_groups import Groups
 from harness.ledgers.sampling_measures import executed, value_of
+from harness.ledgers.whole import Source
 from harness.protocols.grids import is_executed
 from harness.records.completion import AccountedRow, CodeAccount, NumericWithoutGold, ProgramTaken
 from harness.records.evaluation import NumericFound

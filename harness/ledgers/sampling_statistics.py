@@ -4,7 +4,7 @@ A function of the protocol and ledger.json alone. Seeds of one source are draws 
 is no p-value, no interval, no estimate over tasks that weren't run.
 """
 
-from harness.canon import digest
+from harness.ledgers.heads import statistics_head
 from harness.ledgers.plan import require_protocol, units_per_domain
 from harness.ledgers.sampling_contrasts import carried_directions, contrast_summaries
 from harness.ledgers.sampling_groups import grouped
@@ -25,15 +25,7 @@ def sampled_statistics(protocol: SamplingProtocol, ledger: SampledLedger) -> Sam
         return _none(ledger)
     groups = grouped(protocol, ledger)
     return SampledStatistics(
-        schema=1,
-        protocol=ledger.protocol,
-        registered_id=ledger.registered_id,
-        protocol_digest=ledger.protocol_digest,
-        run_sha256=ledger.run_sha256,
-        ledger_sha256=digest(ledger),
-        result_name=ledger.result_name,
-        grid=ledger.grid,
-        port=ledger.port,
+        **statistics_head(ledger),
         pairing=protocol.decode.pairing,
         by_source=tuple(source_conditions(groups)),
         by_domain=tuple(domain_conditions(groups)),
@@ -45,14 +37,6 @@ def sampled_statistics(protocol: SamplingProtocol, ledger: SampledLedger) -> Sam
 
 def _none(ledger: SampledLedger) -> NoSampledStatistics:
     return NoSampledStatistics(
-        schema=1,
-        protocol=ledger.protocol,
-        registered_id=ledger.registered_id,
-        protocol_digest=ledger.protocol_digest,
-        run_sha256=ledger.run_sha256,
-        ledger_sha256=digest(ledger),
-        result_name=ledger.result_name,
-        grid=ledger.grid,
-        port=ledger.port,
+        **statistics_head(ledger),
         reason="only a complete formal run has statistics",
     )

@@ -8,11 +8,11 @@ sources aren't a benchmark), and nothing here says which side of an edge is bett
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from harness.canon import digest
 from harness.compare import TODO
 from harness.errors import JournalError
 from harness.ledgers.behavior import NO_CODE, NO_NUMBERS, observed_in
 from harness.ledgers.counts import count, edge_summary, require_size, total
+from harness.ledgers.heads import statistics_head
 from harness.ledgers.plan import planned_domains, require_protocol, units_per_domain
 from harness.records.ledger import (
     CellRow,
@@ -33,7 +33,8 @@ from harness.records.ledger import (
     SyntaxSummary,
     TooDeep,
 )
-from harness.records.protocol import Domain, Protocol
+from harness.records.protocol import Protocol
+from harness.records.sources import Domain
 
 
 def statistics(protocol: Protocol, ledger: Ledger) -> Statistics:
@@ -49,15 +50,7 @@ def statistics(protocol: Protocol, ledger: Ledger) -> Statistics:
     require_size("ledger: different cells", cells, planned=len(domains) * units * len(protocol.conditions))
     require_size("ledger: different edges", edges, planned=len(domains) * units * len(protocol.edges))
     return Statistics(
-        schema=1,
-        protocol=ledger.protocol,
-        registered_id=ledger.registered_id,
-        protocol_digest=ledger.protocol_digest,
-        run_sha256=ledger.run_sha256,
-        ledger_sha256=digest(ledger),
-        result_name=ledger.result_name,
-        grid=ledger.grid,
-        port=ledger.port,
+        **statistics_head(ledger),
         by_domain=tuple(_by_domain(protocol, ledger, domains, units=units)),
         by_condition=tuple(_by_condition(protocol, ledger, domains, units=units)),
         by_edge=tuple(_by_edge(protocol, ledger, units=units * len(domains))),

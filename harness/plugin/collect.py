@@ -23,6 +23,7 @@ ORDER = (
     "smoke_record",
     "run",
     "same_process",
+    "loop",
     "placement",
     "replay",
     "determinism",

@@ -13,16 +13,19 @@ import msgspec
 from filelock import FileLock
 
 from harness.checks.frozen import RegistrationEvidence, SmokeEvidence, SnapshotEvidence
+from harness.checks.taped_loop import LoopEvidence
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import load_claims
-from harness.errors import HarnessError, JournalError, SessionError, StorageError
+from harness.errors import HarnessError, StorageError
 from harness.evidence import PairEvidence, RunEvidence, VariantEvidence
 from harness.gold import recorded_tasks, registered_tasks
 from harness.journal.assemble import read_spec
-from harness.journal.folder import RunFolder, journals, write_once
+from harness.journal.folder import RunFolder, write_once
 from harness.ledgers.close import close_books, close_generation, close_run
+from harness.plugin.loops import make_loop
 from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
+from harness.plugin.resuming import require_resumable
 from harness.plugin.session import GateSession
 from harness.protocols.grids import UnitKey, placement_rule
 from harness.protocols.load import LoadedProtocol
@@ -36,6 +39,7 @@ from harness.records.protocol import (
     PairRule,
     Placement,
     SamplingProtocol,
+    TaskCrnProtocol,
 )
 from harness.records.run import Baseline
 from harness.run.again import SAME_PROCESS
@@ -146,6 +150,7 @@ class Stages:
             "smoke_record": self._smoke,
             "run": self._make_run,
             "same_process": self._same_process,
+            "loop": self._loop,
             "placement": lambda: self._pair("placement", placement_rule(self._loaded.protocol)),
             "replay": lambda: self._pair("replay", self._loaded.protocol.independent_replay),
             "determinism": self._determinism,
@@ -269,13 +274,19 @@ class Stages:
         """What the run's own processes drew again, each its own units."""
         first, protocol = self._run(), self._loaded.protocol
         _ = first.run
-        if not isinstance(protocol, SamplingProtocol):
+        if not isinstance(protocol, SamplingProtocol | TaskCrnProtocol):
             raise RuntimeError(f"{protocol.id} registers no replay in the same process")
         again, part, placement = protocol.same_process_replay, self.folder.part(SAME_PROCESS), self.request.placement.id
         with self.folder.lock(f"part-{SAME_PROCESS}"):
             self._close_part(part)
         rule = PairRule(grid=again.grid, left=placement, right=placement, fields=again.fields)
         return PairEvidence(first, self._evidence_at(part), rule, ())
+
+    def _loop(self) -> LoopEvidence:
+        """How this run's loop decodes, beside `generate`."""
+        first = self._run()
+        _ = first.run
+        return make_loop(first, self.request, sink_for(self._session.config))
 
     def _first_of(self, rule: ApartRule) -> RunEvidence:
         """What a pair's other side is held against: this run, or its smoke run for a pair at the smoke budget."""
@@ -288,25 +299,21 @@ class Stages:
     def _pair(self, name: str, rule: ApartRule) -> PairEvidence:
         first = self._first_of(rule)
         _ = first.run  # a run that was stopped has no second
-        placement = self._other_placement(rule)
+        placement = self._other_placement(rule, first.spec.placement)
         if self.request.port:  # a port's own placement stands where the registered one would
-            sides = (self.request.placement.id, placement.id)
+            sides = (first.spec.placement, placement.id)
             rule = msgspec.structs.replace(rule, left=sides[0], right=sides[1])
-        request = replace_request(
-            self.request,
-            grid=rule.grid,
-            placement=placement,
-            run_id=f"{first.spec.run_id}/{name}",
-        )
+        whole = self._run().spec.run_id
+        request = replace_request(self.request, grid=rule.grid, placement=placement, run_id=f"{whole}/{name}")
         second, pids = self._apart(name, request, workers=1)
-        return PairEvidence(first, second, rule, pids)
+        return PairEvidence(first, second, rule, pids, part_of=whole)
 
-    def _other_placement(self, rule: ApartRule) -> Placement:
+    def _other_placement(self, rule: ApartRule, own: str) -> Placement:
+        """The rule's placement that isn't `own`, the first side's: a smoke run's may not be the one arrived at."""
         registered = {placement.id: placement for placement in self._loaded.protocol.placements}
         if rule.left == rule.right:
             return self.request.placement
-        other = rule.left if self.request.placement.id == rule.right else rule.right
-        return registered[other]
+        return registered[rule.left if own == rule.right else rule.right]
 
     def _determinism(self) -> VariantEvidence:
         first = self._run()
@@ -364,34 +371,3 @@ def _storage(folder: Path, error: OSError) -> StorageError:
         found=error.strerror or type(error).__name__,
         todo="Mend it and start again with --run; finished units stay valid.",
     )
-
-
-def require_resumable(loaded: LoadedProtocol, folder: RunFolder, request: Request) -> None:
-    """A folder with journals is this request's run; an incomplete one is resumed only where the protocol allows it."""
-    begun = list(journals(folder))
-    if not begun:
-        return
-    spec = read_spec(folder)
-    pairs = (
-        ("protocol_digest", loaded.digest, spec.protocol_digest),
-        ("tier", request.tier, spec.tier),
-        ("placement", request.placement.id, spec.placement),
-        ("port", str(request.port), str(spec.port)),
-        ("domains", str(request.domains), str(spec.domains)),
-    )
-    for name, expected, found in pairs:
-        if expected != found:
-            raise JournalError(
-                f"{folder.path}: {name}",
-                expected=expected,
-                found=found,
-                todo="Judge this run with its own options, or start a new one.",
-            )
-    units = loaded.units(request.grid, request.domains)
-    if len(begun) < len(units) and not loaded.protocol.resume:
-        raise SessionError(
-            str(folder.path),
-            expected=f"all {len(units)} units or none",
-            found=f"{len(begun)} units of a run that ended",
-            todo="This protocol doesn't resume: the journals stay as evidence; start the whole run again.",
-        )

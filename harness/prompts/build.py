@@ -11,8 +11,9 @@ from harness.prompts.contract import check_batch, check_padded, check_round_trip
 from harness.prompts.records import PaddedRows, PromptBatch, PromptCell
 from harness.prompts.render import RenderedPrompt, render_prompt
 from harness.prompts.tokenizer import PromptTokenizer
-from harness.records.protocol import Boundary, Condition, Domain, Protocol
+from harness.records.protocol import Boundary, Condition, Protocol
 from harness.records.run import Edit
+from harness.records.sources import Domain
 
 
 def build_batch(protocol: Protocol, tokenizer: PromptTokenizer, source: SourceText) -> PromptBatch:

@@ -41,3 +41,13 @@ def registered_batches(
         targets = source_targets(protocol, tokenizer, source, batch) if traced else None
         batches[source.source_id] = SourceBatch(batch, targets)
     return batches
+
+
+def rendered_batches(
+    loaded: LoadedProtocol, tokenizer: PromptTokenizer, inputs: Sequence[Path], *, domain: str
+) -> dict[str, PromptBatch]:
+    """Prompts of all of a domain's manifest sources by source ID, not yet held against the manifest's hashes."""
+    found = find_inputs(loaded.protocol, inputs)
+    count = sum(1 for source in loaded.manifest.sources if source.domain == domain)
+    texts = source_texts(loaded, found, domains=(domain,), per_domain=count)
+    return {source.source_id: build_batch(loaded.protocol, tokenizer, source) for source in texts}

@@ -13,7 +13,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.errors import ModelError, PromptError
 from harness.prompts.tokenizer import PromptTokenizer
-from harness.records.protocol import Domain, Protocol
+from harness.records.protocol import Protocol
+from harness.records.sources import Domain
 
 PLACE = "{text}"
 # Two noncharacters: no template and no protocol text has a reason to hold them.

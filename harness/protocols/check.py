@@ -3,41 +3,29 @@
 Pure functions over records; `harness.protocols.load` calls them before anything else sees a protocol.
 """
 
-from collections.abc import Iterable
-
-from harness.errors import ProtocolError
+from harness.protocols.check_taped import check_taped
 from harness.protocols.grids import denominators, gate_rows, unit_keys
+from harness.protocols.require import known, require
 from harness.protocols.seeds import check_seeds
 from harness.records.manifest import Manifest
 from harness.records.profile import Profile
 from harness.records.protocol import (
-    AnyJudged,
     AnyProtocol,
     BehaviorProtocol,
     CompletionProtocol,
     DepthProtocol,
     GenerationProtocol,
+    JudgedProtocol,
+    LadderProtocol,
     Protocol,
+    RegisteredProtocol,
     SamplingProtocol,
+    TaskCrnProtocol,
 )
 from harness.selection import selection_rank
 
-TODO = "Correct the file, or take the frozen one back from version control."
 
-
-def require(
-    condition: bool,  # noqa: FBT001 - it reads as a sentence
-    where: str,
-    *,
-    expected: object,
-    found: object,
-) -> None:
-    """Raise ProtocolError unless `condition` holds."""
-    if not condition:
-        raise ProtocolError(where, expected=str(expected), found=str(found), todo=TODO)
-
-
-def check_protocol(protocol: AnyProtocol) -> None:
+def check_protocol(protocol: RegisteredProtocol) -> None:
     """Names resolve, IDs are unique, edits follow from the boundary, pairs are really two placements."""
     where = f"protocol {protocol.id}"
     boundaries = {boundary.name for boundary in protocol.boundaries}
@@ -45,16 +33,16 @@ def check_protocol(protocol: AnyProtocol) -> None:
     for label, names in _listed_names(protocol).items():
         require(len(set(names)) == len(names), f"{where}: {label}", expected="unique names", found=names)
     for condition in protocol.conditions:
-        _known(f"{where}: conditions.{condition.id}.boundary", condition.boundary, boundaries)
+        known(f"{where}: conditions.{condition.id}.boundary", condition.boundary, boundaries)
         edits = 0 if condition.boundary == "eos" else 1
         require(
             condition.edits == edits, f"{where}: conditions.{condition.id}.edits", expected=edits, found=condition.edits
         )
     for edge in protocol.edges:
         for side in (edge.left, edge.right):
-            _known(f"{where}: edges.{edge.id}", side, conditions)
+            known(f"{where}: edges.{edge.id}", side, conditions)
     for domain in protocol.domains:
-        _known(f"{where}: domains.{domain.name}.input", domain.input, {file.name for file in protocol.inputs})
+        known(f"{where}: domains.{domain.name}.input", domain.input, {file.name for file in protocol.inputs})
         require(
             domain.text_field not in domain.gold,
             f"{where}: domains.{domain.name}.gold",
@@ -90,18 +78,18 @@ def _listed_names(protocol: Protocol) -> dict[str, list[str]]:
     }
 
 
-def _check_runs(protocol: AnyProtocol, where: str) -> None:
+def _check_runs(protocol: RegisteredProtocol, where: str) -> None:
     grids = set(protocol.grids)
     placements = {placement.id for placement in protocol.placements}
-    _known(f"{where}: placement", protocol.placement, placements)
+    known(f"{where}: placement", protocol.placement, placements)
     for tier, grid in protocol.tier_grids.items():
-        _known(f"{where}: tier_grids.{tier}", grid, grids)
+        known(f"{where}: tier_grids.{tier}", grid, grids)
     replay = protocol.independent_replay
     pairs = [protocol.placement_equivalence] if isinstance(protocol, GenerationProtocol) else []
     for rule in (*pairs, replay):
-        _known(f"{where}: pair rule grid", rule.grid, grids)
+        known(f"{where}: pair rule grid", rule.grid, grids)
         for side in (rule.left, rule.right):
-            _known(f"{where}: pair rule placement", side, placements)
+            known(f"{where}: pair rule placement", side, placements)
     for pair in pairs:
         require(
             pair.left != pair.right,
@@ -111,20 +99,13 @@ def _check_runs(protocol: AnyProtocol, where: str) -> None:
         )
     same = replay.left == replay.right == protocol.placement
     require(same, f"{where}: independent_replay", expected=protocol.placement, found=f"{replay.left}, {replay.right}")
-    # A sampled protocol's placements are compared at the smoke budget (R07 10), every other pair at the formal one.
-    apart = [replay.grid] if isinstance(protocol, SamplingProtocol) else [rule.grid for rule in (*pairs, replay)]
+    # A drawn protocol's placements are compared at the smoke budget (R07 10), every other pair at the formal one.
+    drawn = isinstance(protocol, SamplingProtocol | TaskCrnProtocol)
+    apart = [replay.grid] if drawn else [rule.grid for rule in (*pairs, replay)]
     if isinstance(protocol, BehaviorProtocol):
-        _known(f"{where}: row_determinism.grid", protocol.row_determinism.grid, grids)
+        known(f"{where}: row_determinism.grid", protocol.row_determinism.grid, grids)
         apart.append(protocol.row_determinism.grid)
-    elif isinstance(protocol, DepthProtocol):
-        _check_depth(protocol, where)
-    else:
-        _check_judged(protocol, where)
-    if isinstance(protocol, CompletionProtocol):
-        budgets = {name: grid.max_new_tokens for name, grid in protocol.grids.items()}
-        require(len(set(budgets.values())) == 1, f"{where}: grids", expected="one budget for all", found=budgets)
-    elif isinstance(protocol, SamplingProtocol):
-        _check_sampling(protocol, where)
+    _check_family(protocol, where)
     budget = protocol.grids[protocol.tier_grids["formal"]].max_new_tokens
     for name in apart:
         found = protocol.grids[name].max_new_tokens
@@ -136,18 +117,39 @@ def _check_runs(protocol: AnyProtocol, where: str) -> None:
         )
 
 
-def _check_judged(protocol: AnyJudged, where: str) -> None:
-    """A ladder of placements that begins where a run does, held at the smoke grid; a sandbox that is one."""
-    placements = {placement.id for placement in protocol.placements}
-    ladder, contract = protocol.placement_ladder, protocol.sandbox
+def _check_family(protocol: RegisteredProtocol, where: str) -> None:
+    """What only protocols of one kind register."""
+    if isinstance(protocol, JudgedProtocol):
+        _check_judged(protocol, where)
+    if isinstance(protocol, DepthProtocol):
+        _check_depth(protocol, where)
+    elif isinstance(protocol, CompletionProtocol):
+        budgets = {name: grid.max_new_tokens for name, grid in protocol.grids.items()}
+        require(len(set(budgets.values())) == 1, f"{where}: grids", expected="one budget for all", found=budgets)
+    elif isinstance(protocol, SamplingProtocol):
+        _check_sampling(protocol, where)
+    elif isinstance(protocol, TaskCrnProtocol):
+        check_taped(protocol, where)
+
+
+def _check_ladder(protocol: LadderProtocol, where: str) -> None:
+    """A ladder of placements that begins where a run does."""
+    ladder, placements = protocol.placement_ladder, {placement.id for placement in protocol.placements}
     for name in ladder:
-        _known(f"{where}: placement_ladder", name, placements)
+        known(f"{where}: placement_ladder", name, placements)
     require(
         protocol.placement in ladder and len(set(ladder)) == len(ladder),
         f"{where}: placement_ladder",
         expected=f"each placement once, {protocol.placement} among them",
         found=ladder,
     )
+
+
+def _check_judged(protocol: JudgedProtocol, where: str) -> None:
+    """Placements compared on the smoke grid; a sandbox that is one."""
+    if isinstance(protocol, LadderProtocol):
+        _check_ladder(protocol, where)
+    contract = protocol.sandbox
     smoke = protocol.tier_grids["smoke"]
     require(
         protocol.placement_equivalence.grid == smoke,
@@ -174,24 +176,24 @@ def _check_sampling(protocol: SamplingProtocol, where: str) -> None:
     seeded = {seed.replicate for seed in protocol.decode.seeds.base_seeds}
     for name, grid in protocol.grids.items():
         for replicate in grid.replicates:
-            _known(f"{where}: grids.{name}.replicates", replicate, seeded)
+            known(f"{where}: grids.{name}.replicates", replicate, seeded)
     rule, conditions = protocol.same_process_replay, {condition.id for condition in protocol.conditions}
-    _known(f"{where}: same_process_replay.grid", rule.grid, protocol.grids)
+    known(f"{where}: same_process_replay.grid", rule.grid, protocol.grids)
     smoke, again = protocol.grids[protocol.tier_grids["smoke"]], protocol.grids[rule.grid]
     same = (again.per_domain, again.replicates, again.max_new_tokens)
     wanted = (smoke.per_domain, (rule.replicate,), smoke.max_new_tokens)
     require(same == wanted, f"{where}: same_process_replay.grid", expected=wanted, found=same)
-    _known(f"{where}: same_process_replay.replicate", rule.replicate, smoke.replicates)
+    known(f"{where}: same_process_replay.replicate", rule.replicate, smoke.replicates)
     for contrast in protocol.contrasts:
         for name in (*contrast.plus, *contrast.minus):
-            _known(f"{where}: contrasts.{contrast.id}", name, conditions)
+            known(f"{where}: contrasts.{contrast.id}", name, conditions)
         sides = [*contrast.plus, *contrast.minus]
         whole = contrast.plus and contrast.minus and len(set(sides)) == len(sides)
         require(bool(whole), f"{where}: contrasts.{contrast.id}", expected="two sides, each name once", found=sides)
         divisor = contrast.divisor
         require(divisor > 0, f"{where}: contrasts.{contrast.id}", expected="a divisor above 0", found=divisor)
     for carried in protocol.carried_over:
-        _known(f"{where}: carried_over.{carried.id}", carried.contrast, {one.id for one in protocol.contrasts})
+        known(f"{where}: carried_over.{carried.id}", carried.contrast, {one.id for one in protocol.contrasts})
 
 
 def _check_depth(protocol: DepthProtocol, where: str) -> None:
@@ -262,14 +264,12 @@ def check_gates(protocol: AnyProtocol, manifest: Manifest, profile: Profile) -> 
     for gate in protocol.gates:
         for tier, at in gate.tiers.items():
             where = f"protocol {protocol.id}: gates.{gate.id}.tiers.{tier}"
-            _known(f"{where}.grid", at.grid, set(protocol.grids))
-            _known(f"{where}", tier, protocol.tier_grids)
-            apart = gate.reach in ("same_process", "placement", "replay", "determinism")
+            known(f"{where}.grid", at.grid, set(protocol.grids))
+            known(f"{where}", tier, protocol.tier_grids)
+            # Registered prompts are judged without a run, so in any tier over the whole grid (R08 5.1).
+            apart = gate.reach in ("same_process", "loop", "placement", "replay", "determinism")
+            apart = apart or gate.rows == "prompts"
             own = protocol.tier_grids[tier]
             require(apart or at.grid == own, f"{where}.grid", expected=f"{own}, the tier's own", found=at.grid)
             rows = gate_rows(protocol, profile, gate, unit_keys(protocol, sources, at.grid, names))
             require(len(rows) == at.count, f"{where}.count", expected=len(rows), found=at.count)
-
-
-def _known(where: str, name: str, names: Iterable[str]) -> None:
-    require(name in set(names), where, expected=f"one of {sorted(names)}", found=name)

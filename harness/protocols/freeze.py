@@ -19,7 +19,7 @@ from harness.protocols.load import digest_files
 from harness.records.base import decode_json
 from harness.records.manifest import Manifest, ManifestSource, UnfrozenSource
 from harness.records.profile import Profile
-from harness.records.protocol import AnyProtocol, Protocol
+from harness.records.protocol import Protocol, RegisteredProtocol
 from harness.selection import selection_rank
 
 PUBLISHED = "published_sources.json"
@@ -105,7 +105,7 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     return (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-def write_frozen(folder: Path, protocol: AnyProtocol, manifest: Manifest, *, profile: Profile) -> None:
+def write_frozen(folder: Path, protocol: RegisteredProtocol, manifest: Manifest, *, profile: Profile) -> None:
     """Write manifest.json and the three digest files, after the three records were seen to agree.
 
     Raises ProtocolError, before anything is written, where they don't.

@@ -4,7 +4,8 @@ Everything that has a denominator gets it here. Joining is by identity, never by
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from harness.protocols.stages import expected_gates, expected_stages
 from harness.records.manifest import Denominators
@@ -12,8 +13,8 @@ from harness.records.profile import Profile
 from harness.records.protocol import (
     AnyProtocol,
     BehaviorProtocol,
+    BlockedProtocol,
     DepthProtocol,
-    Domain,
     Gate,
     GenerationProtocol,
     Grid,
@@ -22,6 +23,8 @@ from harness.records.protocol import (
     Rows,
     Variant,
 )
+from harness.records.sources import Domain
+from harness.records.taped import GridBlock
 
 # Replicates of protocols that have one only: not worth a word in every test ID.
 SINGLE = ("greedy", "forward")
@@ -61,7 +64,7 @@ class RowKey:
         if self.unit is not None:
             parts += (
                 [self.unit.source_id, self.unit.replicate]
-                if self.unit.replicate not in SINGLE
+                if self.unit.replicate not in (*SINGLE, "")
                 else [self.unit.source_id]
             )
         return ":".join([*parts, self.item] if self.item else parts)
@@ -78,23 +81,38 @@ def unit_keys(
     protocol: Protocol, sources: dict[tuple[str, int], str], grid: str, domains: tuple[str, ...]
 ) -> tuple[UnitKey, ...]:
     """The grid's units in running order: domain order, rank, replicate. `sources` maps (domain, index) to the ID."""
-    chosen = grid_of(protocol, grid)
     return tuple(
         UnitKey(domain.name, index, sources[domain.name, index], replicate)
         for domain in protocol.domains
         if domain.name in domains
-        for index in range(chosen.per_domain)
-        for replicate in chosen.replicates
+        for index, replicate in grid_places(protocol, grid)
     )
+
+
+def grid_places(protocol: Protocol, grid: str) -> tuple[tuple[int, str], ...]:
+    """A grid's (rank, replicate) pairs within a domain, in running order: rank ascending, then the grid's replicates.
+
+    The one place that says which of ranks x replicates a grid has: all, or those of its blocks (R08 5.2).
+    """
+    chosen, blocks = grid_of(protocol, grid), grid_blocks(protocol, grid)
+    every = tuple((index, replicate) for index in range(chosen.per_domain) for replicate in chosen.replicates)
+    if not blocks:
+        return every
+    listed = {pair for block in blocks for pair in product(block.indices, block.replicates)}
+    return tuple(pair for pair in every if pair in listed)
+
+
+def grid_blocks(protocol: Protocol, grid: str) -> tuple[GridBlock, ...]:
+    """The registered blocks of a grid; none where the protocol's grids are whole products."""
+    return protocol.grid_blocks[grid] if isinstance(protocol, BlockedProtocol) else ()
 
 
 def denominators(protocol: Protocol, grid: str, domains: int) -> Denominators:
     """Counts of a grid over that many domains."""
-    chosen = grid_of(protocol, grid)
-    sources = domains * chosen.per_domain
-    units = sources * len(chosen.replicates)
+    places = grid_places(protocol, grid)
+    units = domains * len(places)
     return Denominators(
-        sources=sources,
+        sources=domains * len({index for index, _ in places}),
         units=units,
         cells=units * len(protocol.conditions),
         edges=units * len(protocol.edges),
@@ -109,6 +127,7 @@ def gate_rows(protocol: AnyProtocol, profile: Profile, gate: Gate, units: tuple[
     rows: dict[Rows, Callable[[], tuple[RowKey, ...]]] = {
         "whole": lambda: (RowKey(None, "whole"),),
         "identities": lambda: tuple(RowKey(None, name) for name in identities),
+        "prompts": lambda: _prompts(protocol, units),
         "cells": lambda: _cells(protocol, units),
         "executed_cells": lambda: _cells(protocol, executed),
         "units": lambda: tuple(RowKey(unit, "") for unit in units),
@@ -143,6 +162,12 @@ def digest_variant(name: str, scope: str) -> str:
 
 def _cells(protocol: AnyProtocol, units: tuple[UnitKey, ...]) -> tuple[RowKey, ...]:
     return tuple(RowKey(unit, condition.id) for unit in units for condition in protocol.conditions)
+
+
+def _prompts(protocol: AnyProtocol, units: tuple[UnitKey, ...]) -> tuple[RowKey, ...]:
+    """Each source x condition once, whatever the replicates: a prompt is the same under all of them."""
+    sources = {unit.source_id: replace(unit, replicate="") for unit in units}
+    return _cells(protocol, tuple(sources.values()))
 
 
 def is_executed(domain: Domain) -> bool:

@@ -18,7 +18,7 @@ from harness.protocols.grids import UnitKey, unit_keys
 from harness.records.base import convert, decode_json
 from harness.records.manifest import FrozenSource, Manifest, UnfrozenSource
 from harness.records.profile import Profile
-from harness.records.protocol import AnyProtocol, Protocol
+from harness.records.protocol import AnyProtocol, Protocol, RegisteredProtocol
 
 TODO = "Take the frozen file back from version control; a changed protocol is another protocol."
 FILES, CANONICAL, PROMPTS = "FILES.sha256", "CANONICAL.sha256", "PROMPTS.sha256"
@@ -95,9 +95,9 @@ def load_protocol(protocol_id: str, tree: Places | None = None) -> LoadedProtoco
     return LoadedProtocol(protocol, manifest, profile, protocol_digest(protocol, manifest, profile), folder)
 
 
-def read_protocol(path: Path) -> AnyProtocol:
+def read_protocol(path: Path) -> RegisteredProtocol:
     """protocol.toml as a record, without its manifest or digests."""
-    kind = cast("type[AnyProtocol]", AnyProtocol)  # a union of records, which msgspec takes as a type
+    kind = cast("type[RegisteredProtocol]", RegisteredProtocol)  # a union of records, which msgspec takes as a type
     return convert(_toml(path), kind, where=path, error=ProtocolError, todo=TODO)
 
 

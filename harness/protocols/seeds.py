@@ -44,7 +44,10 @@ def single_source_seeds() -> SeedContract:
 
 
 def check_seeds(contract: SeedContract, registered_id: str) -> None:
-    """ProtocolError unless every base seed is what the rule gives, and replicates, indices and seeds are unique."""
+    """ProtocolError unless every base seed is what the rule gives, each replicate once and under its own index.
+
+    Ri has index i: under another one it would be drawn from another replicate's published seed.
+    """
     for one in contract.base_seeds:
         expected = base_seed(registered_id, one.index)
         if one.seed != expected:
@@ -53,6 +56,9 @@ def check_seeds(contract: SeedContract, registered_id: str) -> None:
         values = [getattr(one, name) for one in contract.base_seeds]
         if not values or len(set(values)) != len(values):
             raise _wrong(registered_id, name, expected="one or more, each once", found=str(values))
+    for one in contract.base_seeds:
+        if one.replicate != f"R{one.index}":
+            raise _wrong(registered_id, f"index {one.index}", expected=f"replicate R{one.index}", found=one.replicate)
 
 
 def batch_seeds(contract: SeedContract, registered_id: str, *, source_id: str, replicate: str) -> BatchSeeds:

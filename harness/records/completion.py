@@ -8,7 +8,7 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.evaluation import CodeMissing, CodeRule, CompletionClass, NumericExtraction
-from harness.records.ledger import Comparison, Count, EdgeSummary, NotObserved, Total
+from harness.records.ledger import Comparison, Count, EdgeSummary, LedgerHead, NotObserved, StatisticsHead, Total
 from harness.records.protocol import CompletionEvaluators
 from harness.records.sandbox import Outcome
 
@@ -97,8 +97,8 @@ class BaselineCompared(Record):
     prefix_exact: bool
 
 
-class AccountedRow(Record):
-    """One cell by its identity, with its four accounts. `length` in tokens, EOS counted."""
+class StoppedRow(Record):
+    """One cell by its identity and how it stopped: what every row of a judged cell begins with. `length` in tokens."""
 
     domain: str
     index: int
@@ -108,6 +108,11 @@ class AccountedRow(Record):
     generated_sha256: str
     length: int
     stop: Stop
+
+
+class AccountedRow(StoppedRow):
+    """One cell with its four accounts, of which `stop` is the first."""
+
     completion: CompletionClass
     terminal: Terminal | NotObserved
     numeric: NumericJudged | NumericWithoutGold | NotObserved
@@ -136,19 +141,10 @@ class CompletionEdgeRow(Record):
     comparison: Comparison
 
 
-class CompletionLedger(Record):
+class CompletionLedger(LedgerHead):
     """ledger.json of a completion run: rows in the protocol's order (domain, index, replicate, condition or edge)."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
     baseline_run_sha256: str
-    result_name: str
-    grid: str
-    port: bool
-    domains: tuple[str, ...]
     evaluators: CompletionEvaluators
     cells: tuple[CompletionRow, ...]
     edges: tuple[CompletionEdgeRow, ...]
@@ -254,17 +250,8 @@ class CompletionEdgeGroup(Record):
     classes: dict[str, Count]
 
 
-class CompletionStatistics(Record):
+class CompletionStatistics(StatisticsHead):
     """statistics.json of a completion run: counts over one ledger, each with its denominator, no interval."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
-    ledger_sha256: str
-    result_name: str
-    grid: str
-    port: bool
     groups: tuple[CompletionGroup, ...]
     edges: tuple[CompletionEdgeGroup, ...]

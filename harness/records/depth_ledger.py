@@ -8,7 +8,7 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.depth import GateEdge, StageEdge
-from harness.records.ledger import Comparison, Count, Mean, Total, Undefined
+from harness.records.ledger import Comparison, Count, LedgerHead, Mean, StatisticsHead, Total, Undefined
 
 
 class At(Record, tag_field="state", tag="at"):
@@ -62,19 +62,10 @@ class DepthEdgeRow(Record):
     output: Comparison
 
 
-class DepthLedger(Record):
+class DepthLedger(LedgerHead):
     """ledger.json of a depth run: rows in the protocol's order (domain, index, then condition or edge)."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
     baseline_run_sha256: str
-    result_name: str
-    grid: str
-    port: bool
-    domains: tuple[str, ...]
     cells: tuple[DepthCellRow, ...]
     edges: tuple[DepthEdgeRow, ...]
 
@@ -146,18 +137,9 @@ class DepthEdgeDomainStatistics(Record):
     units: DepthEdgeSummary
 
 
-class DepthStatistics(Record):
+class DepthStatistics(StatisticsHead):
     """statistics.json of a depth run."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
-    ledger_sha256: str
-    result_name: str
-    grid: str
-    port: bool
     hidden_stages: int
     gates: int
     scale: ScaleIdentity

@@ -1,27 +1,38 @@
 """Which records a protocol's runs are made of: the one place where its kind decides that."""
 
 from harness.records.depth import DepthRun, TraceEvidence, TraceJournal
-from harness.records.protocol import AnyProtocol, CompletionProtocol, DepthProtocol, SamplingProtocol
+from harness.records.protocol import (
+    AnyProtocol,
+    CompletionProtocol,
+    DepthProtocol,
+    SamplingProtocol,
+    TaskCrnProtocol,
+)
 from harness.records.run import CompletionRun, Journal, Run, UnitEvidence
 from harness.records.sampling import SampledEvidence, SampledJournal, SampledRun
+from harness.records.taped import TapedEvidence, TapedJournal, TapedRun
 
-AnyUnit = UnitEvidence | SampledEvidence | TraceEvidence
-AnyJournal = Journal | SampledJournal | TraceJournal
-AnyRun = Run | SampledRun | DepthRun
-JudgedRun = CompletionRun | SampledRun
+AnyUnit = UnitEvidence | SampledEvidence | TapedEvidence | TraceEvidence
+AnyJournal = Journal | SampledJournal | TapedJournal | TraceJournal
+AnyRun = Run | SampledRun | TapedRun | DepthRun
+JudgedRun = CompletionRun | SampledRun | TapedRun
 
 
-def journal_type(protocol: AnyProtocol) -> type[Journal] | type[SampledJournal] | type[TraceJournal]:
+def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
     """The record that journal/<unit>.json of the protocol's runs holds."""
     if isinstance(protocol, DepthProtocol):
         return TraceJournal
+    if isinstance(protocol, TaskCrnProtocol):
+        return TapedJournal
     return SampledJournal if isinstance(protocol, SamplingProtocol) else Journal
 
 
-def run_type(protocol: AnyProtocol) -> type[Run] | type[SampledRun] | type[DepthRun]:
+def run_type(protocol: AnyProtocol) -> type[AnyRun]:
     """The record that run.json of the protocol's runs holds."""
     if isinstance(protocol, DepthProtocol):
         return DepthRun
     if isinstance(protocol, SamplingProtocol):
         return SampledRun
+    if isinstance(protocol, TaskCrnProtocol):
+        return TapedRun
     return CompletionRun if isinstance(protocol, CompletionProtocol) else Run

@@ -118,8 +118,8 @@ class EdgeRow(Record):
     comparison: Comparison
 
 
-class Ledger(Record):
-    """ledger.json: rows in the protocol's order (domain, index, replicate, then condition or edge)."""
+class BookHead(Record):
+    """What everything that is read off a run begins with: the protocol's and the run's identity."""
 
     schema: Literal[1]
     protocol: str
@@ -129,7 +129,23 @@ class Ledger(Record):
     result_name: str
     grid: str
     port: bool
+
+
+class LedgerHead(BookHead):
+    """What every ledger begins with. `domains`: those that ran, in the protocol's order."""
+
     domains: tuple[str, ...]
+
+
+class StatisticsHead(BookHead):
+    """What every statistics record begins with; `ledger_sha256` names the ledger that it is computed from."""
+
+    ledger_sha256: str
+
+
+class Ledger(LedgerHead):
+    """ledger.json: rows in the protocol's order (domain, index, replicate, then condition or edge)."""
+
     evaluators: BehaviorEvaluators
     cells: tuple[CellRow, ...]
     edges: tuple[EdgeRow, ...]
@@ -229,18 +245,9 @@ class EdgeDomainStatistics(Record):
     units: EdgeSummary
 
 
-class Statistics(Record):
+class Statistics(StatisticsHead):
     """statistics.json: counts over one ledger, in the protocol's order of domains, conditions and edges."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
-    ledger_sha256: str
-    result_name: str
-    grid: str
-    port: bool
     by_domain: tuple[DomainStatistics, ...]
     by_condition: tuple[ConditionStatistics, ...]
     by_edge: tuple[EdgeStatistics, ...]

@@ -5,18 +5,37 @@ Read from fixtures/protocols/<id>/protocol.toml by `harness.protocol`. No field 
 
 from typing import Literal
 
-from harness.records.base import Digest, Record
+from harness.records.base import Record
 from harness.records.evaluation import CodeRule, NumericRule
 from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SampledContract, SamplingEvaluators
 from harness.records.sandbox import SandboxContract
+from harness.records.sources import Domain, InputFile, PublishedReference, Selection
+from harness.records.taped import (
+    BootstrapRule,
+    GridBlock,
+    SecondaryContrast,
+    TapedContract,
+    TaskContrast,
+    TaskEvaluators,
+)
 
 Tier = Literal["smoke", "formal", "replay"]
 Reach = Literal[
-    "registration", "smoke_record", "run", "same_process", "placement", "replay", "determinism", "snapshots", "tensors"
+    "registration",
+    "smoke_record",
+    "run",
+    "same_process",
+    "loop",
+    "placement",
+    "replay",
+    "determinism",
+    "snapshots",
+    "tensors",
 ]
 Rows = Literal[
     "whole",
     "identities",
+    "prompts",
     "cells",
     "executed_cells",
     "units",
@@ -27,12 +46,7 @@ Rows = Literal[
     "gate_digests",
 ]
 
-
-class PublishedReference(Record):
-    """A digest that a protocol document publishes for a file that can't be had: a reference, never a pin."""
-
-    name: str
-    sha256: str
+LoopProgram = Literal["generate", "own_loop"]
 
 
 class ModelPin(Record):
@@ -137,53 +151,6 @@ class PromptContract(Record):
     one_shot_answer: str
     padding_side: Literal["left"]
     edited_boundary: Literal["assistant_history_end"]
-
-
-class Archive(Record):
-    """A zip that its publisher distributes, with the input file as `member`; recognised by its own digest."""
-
-    file_name: str
-    digest: Digest
-    member: str
-    location: str
-
-
-class InputFile(Record):
-    """A data file: recognised by its digest under any name, alone or as a member of a registered archive.
-
-    `location` is where its publisher has it ("embedded" for a file of this repository).
-    """
-
-    name: str
-    file_name: str
-    format: Literal["jsonl", "jsonl.gz", "parquet"]
-    digest: Digest
-    location: str
-    licence: str
-    archives: tuple[Archive, ...]
-
-
-class Domain(Record):
-    """A pool of sources and how its text enters the prompt.
-
-    `source_id` is a format string over `n` (row from 0) or a row's own fields. `text_field` is the only content field
-    that reaches a prompt; `gold` names fields that only evaluators may read.
-    """
-
-    name: str
-    input: str
-    source_id: str
-    text_field: str
-    gold: tuple[str, ...]
-    minimum_tokens: int
-    content: str
-
-
-class Selection(Record):
-    """Rank of a source = hex SHA-256 of `{salt}|{domain}|{source_id}`, ascending."""
-
-    rule: Literal["sha256-salt-domain-source"]
-    salt: str
 
 
 class Placement(Record):
@@ -349,25 +316,30 @@ class BehaviorProtocol(GenerationProtocol, tag_field="kind", tag="behavior"):
 
 
 class JudgedProtocol(GenerationProtocol):
-    """A family whose outputs are judged: held against a baseline's prompts, programs executed, four accounts a cell.
+    """A family whose outputs are judged against gold: its programs are executed in the sandbox."""
+
+    sandbox: SandboxContract
+
+
+class LadderProtocol(JudgedProtocol):
+    """A judged family whose prompts are held against a baseline's, and that may descend to a smaller placement.
 
     `placement_ladder`: placements from the largest resident share to the smallest; after an out-of-memory the next one
     is tried, if it passes the placement gate on the smoke grid (R05 3, R07 10).
     """
 
     baseline: FrozenBaseline | OwedBaseline
-    sandbox: SandboxContract
     placement_ladder: tuple[str, ...]
 
 
-class CompletionProtocol(JudgedProtocol, tag_field="kind", tag="completion"):
+class CompletionProtocol(LadderProtocol, tag_field="kind", tag="completion"):
     """Round 05: the same cells under one larger budget; stopping, task terminal, evaluable and correct kept apart."""
 
     decode: DecodeContract
     evaluators: CompletionEvaluators
 
 
-class SamplingProtocol(JudgedProtocol, tag_field="kind", tag="sampling"):
+class SamplingProtocol(LadderProtocol, tag_field="kind", tag="sampling"):
     """Rounds 06 and 07: seeded sampling of a few sources, several seeds each; rows of a batch are batch-seed aligned.
 
     `carried_over`: directions that an earlier round showed, registered before this one was seen (R07 9.5).
@@ -380,6 +352,24 @@ class SamplingProtocol(JudgedProtocol, tag_field="kind", tag="sampling"):
     carried_over: tuple[CarriedDirection, ...]
 
 
+class TaskCrnProtocol(JudgedProtocol, tag_field="kind", tag="task_crn"):
+    """Round 08: tasks under tapes. All conditions of a unit read the same uniform number in the same step.
+
+    Replicates are tapes. `grid_blocks` says which ranks run under which tapes, for each grid: their blocks are disjoint
+    parts of ranks x replicates, and statistics never pool two roles. `loop_equivalence`: whether the loop's argmax
+    tokens must equal `generate`'s greedy ones on the smoke grid's first tape, or are only recorded beside them.
+    """
+
+    decode: TapedContract
+    grid_blocks: dict[str, tuple[GridBlock, ...]]
+    evaluators: TaskEvaluators
+    same_process_replay: SameProcessRule
+    loop_equivalence: Literal["required", "recorded"]
+    contrasts: tuple[TaskContrast, ...]
+    secondary: tuple[SecondaryContrast, ...]
+    bootstrap: BootstrapRule
+
+
 class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
     """Round 05, full depth: one prompt-only forward over a source's cells, hashed at every stage and gate.
 
@@ -390,6 +380,19 @@ class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
     baseline: FrozenBaseline | OwedBaseline
 
 
-AnyProtocol = BehaviorProtocol | CompletionProtocol | SamplingProtocol | DepthProtocol
-AnyJudged = CompletionProtocol | SamplingProtocol
+class LoopCheckProtocol(GenerationProtocol, tag_field="kind", tag="loop_check"):
+    """What a part of a task protocol's smoke run is made under: its cells, decoded greedily by one of two programs.
+
+    Derived from the task protocol (`harness.protocols.loops`) and never registered: no protocol.toml holds one.
+    """
+
+    by: LoopProgram
+    decode: DecodeContract
+    grid_blocks: dict[str, tuple[GridBlock, ...]]
+
+
+RegisteredProtocol = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | DepthProtocol
+AnyProtocol = RegisteredProtocol | LoopCheckProtocol
+BlockedProtocol = TaskCrnProtocol | LoopCheckProtocol
+AnyJudged = CompletionProtocol | SamplingProtocol | TaskCrnProtocol
 BaselinedProtocol = CompletionProtocol | SamplingProtocol | DepthProtocol

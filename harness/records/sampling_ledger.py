@@ -8,7 +8,7 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.completion import AccountedRow, CompletionEdgeRow
-from harness.records.ledger import Comparison, Count, NotObserved
+from harness.records.ledger import Comparison, Count, LedgerHead, NotObserved, StatisticsHead
 from harness.records.sampling import SamplingEvaluators
 
 Measure = Literal["natural_eos_rate", "generated_length", "fixed_budget_success", "strict_complete_success"]
@@ -26,22 +26,13 @@ class SeedPairRow(Record):
     comparison: Comparison
 
 
-class SampledLedger(Record):
+class SampledLedger(LedgerHead):
     """ledger.json of a sampled run: rows in the protocol's order (domain, index, replicate, condition or edge).
 
     `pairs`: every two seeds of a source and condition, none where a grid has one replicate.
     """
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
     baseline_run_sha256: str
-    result_name: str
-    grid: str
-    port: bool
-    domains: tuple[str, ...]
     evaluators: SamplingEvaluators
     cells: tuple[AccountedRow, ...]
     edges: tuple[CompletionEdgeRow, ...]
@@ -186,18 +177,9 @@ class CarriedOver(Record):
     count: Count
 
 
-class SampledStatistics(Record):
+class SampledStatistics(StatisticsHead):
     """statistics.json of a complete formal run; of any other grid, `NoSampledStatistics` says that there are none."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
-    ledger_sha256: str
-    result_name: str
-    grid: str
-    port: bool
     pairing: Literal["batch-seed aligned"]
     by_source: tuple[SourceCondition, ...]
     by_domain: tuple[DomainCondition, ...]
@@ -206,16 +188,7 @@ class SampledStatistics(Record):
     carried_over: tuple[CarriedOver, ...]
 
 
-class NoSampledStatistics(Record):
+class NoSampledStatistics(StatisticsHead):
     """statistics.json of a grid that isn't the formal one: its outputs enter no statistic (R07 7.1)."""
 
-    schema: Literal[1]
-    protocol: str
-    registered_id: str
-    protocol_digest: str
-    run_sha256: str
-    ledger_sha256: str
-    result_name: str
-    grid: str
-    port: bool
     reason: Literal["only a complete formal run has statistics"]

@@ -71,8 +71,8 @@ class NotFinished(Record, tag_field="state", tag="not_finished"):
 class RowTape(Record):
     """What a row leaves beyond its CellRecord. Draws are counted over the row's own steps, EOS included.
 
-    `nearest_edge`: the smallest distance of all its draws. `attended`: columns of the row with mask 1 in the batch's
-    last forward, as read back from the mask.
+    `gap_steps`: the steps that drew a filtered ID, `gaps` of them. `nearest_edge`: the smallest distance of all its
+    draws. `attended`: columns of the row with mask 1 in the batch's last forward, as read back from the mask.
     """
 
     condition: str
@@ -81,6 +81,7 @@ class RowTape(Record):
     sampler: SamplerContract
     consumed: ConsumedValues
     gaps: int
+    gap_steps: tuple[int, ...]
     boundary_ties: int
     nearest_edge: EdgeDistance | NoEdge
     finish: Finished | NotFinished
@@ -101,3 +102,11 @@ class SyntheticOutcome(Record):
     case: str
     token: int
     gap: bool
+
+
+class SyntheticDraws(Record):
+    """synthetic.json: what a run's own sampler drew on the whole table before its first unit."""
+
+    schema: Literal[1]
+    sampler: SamplerContract
+    outcomes: tuple[SyntheticOutcome, ...]

@@ -40,7 +40,7 @@ from harness.records.attempts import (
     RoundedRequest,
     WhileDecoding,
 )
-from harness.records.protocol import JudgedProtocol, Placement
+from harness.records.protocol import LadderProtocol, Placement
 from harness.run.child import replace_request, run_apart
 from harness.run.progress import Sink
 from harness.run.request import Request
@@ -294,4 +294,4 @@ def _tested(check: PlacementCheck) -> str:
 
 def _ladder(loaded: LoadedProtocol) -> tuple[str, ...]:
     protocol = loaded.protocol
-    return protocol.placement_ladder if isinstance(protocol, JudgedProtocol) else ()
+    return protocol.placement_ladder if isinstance(protocol, LadderProtocol) else ()

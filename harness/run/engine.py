@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.canon import digest, escaped, ids_sha256, text_sha256
-from harness.decode.greedy import adopt_contract, decode_greedy
-from harness.decode.sampled import PaddedRows, adopt_sampling, decode_sampled
+from harness.decode.adopt import adopt_decoding
+from harness.decode.greedy import decode_greedy
+from harness.decode.icdf import InverseCdf
+from harness.decode.sampled import PaddedRows, decode_sampled
+from harness.decode.taped import TapedCall, decode_argmax, decode_taped, loop_contract
 from harness.errors import HarnessError
 from harness.model.environment import read_environment, software_deviations
 from harness.model.identity import check_shape, check_special_ids, checkpoint_digests, require_registered
@@ -27,13 +30,32 @@ from harness.protocols.load import LoadedProtocol
 from harness.protocols.seeds import batch_seeds
 from harness.records.depth import TraceEvidence
 from harness.records.kinds import AnyUnit
-from harness.records.protocol import BehaviorProtocol, CompletionProtocol, DepthProtocol, SamplingProtocol
-from harness.records.run import CellRecord, Deviation, Environment, PlacementFacts, UnitEvidence, UnitObservation
+from harness.records.protocol import (
+    BehaviorProtocol,
+    CompletionProtocol,
+    DepthProtocol,
+    LoopCheckProtocol,
+    SamplingProtocol,
+    TaskCrnProtocol,
+)
+from harness.records.run import (
+    CellRecord,
+    Deviation,
+    Environment,
+    PlacementFacts,
+    StepChecks,
+    UnitEvidence,
+    UnitObservation,
+)
 from harness.records.sampling import SampledEvidence
+from harness.records.taped import TapedEvidence
 from harness.run.progress import Progress
 from harness.run.request import Request
 from harness.run.tracing import trace_source
+from harness.tapes.tape import Tape
 from harness.trace.forward import adopt_forward
+
+Greedy = BehaviorProtocol | CompletionProtocol | LoopCheckProtocol
 
 
 @dataclass(slots=True)
@@ -46,6 +68,7 @@ class Engine:
     environment: Environment
     placement: PlacementFacts
     deviations: tuple[Deviation, ...]
+    sampler: InverseCdf | None
 
     def close(self) -> None:
         """Release the model."""
@@ -59,11 +82,13 @@ class Engine:
             return self._trace(self.loaded.protocol, key, batch)
         if isinstance(self.loaded.protocol, SamplingProtocol):
             return self._sample(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
+        if isinstance(self.loaded.protocol, TaskCrnProtocol):
+            return self._draw(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
         return self._generate(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
 
     def _generate(
         self,
-        protocol: BehaviorProtocol | CompletionProtocol,
+        protocol: Greedy,
         key: UnitKey,
         batch: PromptBatch,
         tokenizer: PromptTokenizer,
@@ -72,18 +97,67 @@ class Engine:
         ids, mask = padded(batch, self.loaded.profile.special_ids.pad)
         seed_generators(protocol.decode.generator_seed)
         before, started = rng_states(), time.perf_counter_ns()
-        decoded = decode_greedy(self.model, ids, mask, eos=self.loaded.profile.special_ids.eos, tick=progress.step)
+        rows, checks = self._greedy(protocol, PaddedRows(ids, mask), progress)
         wall_ns, after = time.perf_counter_ns() - started, rng_states()
         budget = self.budget
         evidence = UnitEvidence(
             **self._identity(key, batch),
             max_new_tokens=budget,
-            cells=self._cells(batch, decoded.rows, tokenizer, budget),
-            checks=decoded.checks,
+            cells=self._cells(batch, rows, tokenizer, budget),
+            checks=checks,
             rng_before=before,
             rng_after=after,
         )
-        return evidence, self._observe(decoded.checks.rows_checked, wall_ns)
+        return evidence, self._observe(checks.rows_checked, wall_ns)
+
+    def _greedy(
+        self, protocol: Greedy, rows: PaddedRows, progress: Progress
+    ) -> tuple[tuple[tuple[int, ...], ...], StepChecks]:
+        """By `generate`, or by the own loop with argmax where a part of a smoke run is made by it (R08 4)."""
+        ids = self.loaded.profile.special_ids
+        if isinstance(protocol, LoopCheckProtocol) and protocol.by == "own_loop":
+            contract = loop_contract(ids, self.budget)
+            return decode_argmax(self.model, (rows.ids, rows.mask), contract=contract, tick=progress.step)
+        decoded = decode_greedy(self.model, rows.ids, rows.mask, eos=ids.eos, tick=progress.step)
+        return decoded.rows, decoded.checks
+
+    def _draw(
+        self,
+        protocol: TaskCrnProtocol,
+        key: UnitKey,
+        batch: PromptBatch,
+        tokenizer: PromptTokenizer,
+        progress: Progress,
+    ) -> tuple[TapedEvidence, UnitObservation]:
+        """All rows of a unit at the tape's u in each step; nothing may draw from a generator meanwhile (R08 5.1)."""
+        rows = padded(batch, self.loaded.profile.special_ids.pad)
+        call = TapedCall(
+            tape=Tape(protocol.registered_id, key.replicate),
+            source_id=key.source_id,
+            conditions=tuple(cell.condition for cell in batch.cells),
+            contract=loop_contract(self.loaded.profile.special_ids, self.budget),
+        )
+        seed_generators(protocol.decode.generator_seed)
+        before, started = rng_states(), time.perf_counter_ns()
+        drawn = decode_taped(self.model, rows, sampler=self.taped_sampler, call=call, tick=progress.step)
+        wall_ns, after = time.perf_counter_ns() - started, rng_states()
+        evidence = TapedEvidence(
+            **self._identity(key, batch),
+            max_new_tokens=self.budget,
+            cells=self._cells(batch, drawn.rows, tokenizer, self.budget),
+            checks=drawn.checks,
+            tape=drawn.tape,
+            rng_before=before,
+            rng_after=after,
+        )
+        return evidence, self._observe(drawn.checks.rows_checked, wall_ns)
+
+    @property
+    def taped_sampler(self) -> InverseCdf:
+        """The sampler that this engine draws with; misuse where the protocol has none."""
+        if self.sampler is None:
+            raise RuntimeError(f"{self.loaded.protocol.id} draws under no tape")
+        return self.sampler
 
     def _sample(
         self,
@@ -210,17 +284,17 @@ def _read_back(
     digests: dict[str, str],
     deviations: tuple[Deviation, ...],
 ) -> Engine:
-    protocol, ids = loaded.protocol, loaded.profile.special_ids
+    protocol = loaded.protocol
+    sampler = InverseCdf(protocol.decode.sampler) if isinstance(protocol, TaskCrnProtocol) else None
+    ids, budget = loaded.profile.special_ids, protocol.grids[request.grid].max_new_tokens
     if isinstance(protocol, DepthProtocol):
         effective = adopt_forward(model)
-    elif isinstance(protocol, SamplingProtocol):
-        effective = adopt_sampling(model, protocol.decode, ids, protocol.grids[request.grid].max_new_tokens)
     else:
-        effective = adopt_contract(model, protocol.decode, ids, protocol.grids[request.grid].max_new_tokens)
+        effective = adopt_decoding(model, protocol, ids, budget, sampler)
     facts = placement_facts(model.model, request.placement.id, loaded.profile, model.device)
     if not request.port:
         require_map(request.placement, facts.device_map)
     environment = read_environment(model, effective, digests)
     if request.execution.experts == "remote_code" and not uses_remote_code(loaded.profile, request.execution):
         deviations += (Deviation(field="experts", registered="remote_code", actual=environment.experts),)
-    return Engine(loaded, request, model, environment, facts, deviations)
+    return Engine(loaded, request, model, environment, facts, deviations, sampler)

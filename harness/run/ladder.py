@@ -10,7 +10,7 @@ from harness.errors import DecodeError, HarnessError, PlacementError
 from harness.journal.attempts import OUT_OF_MEMORY, AttemptOverError
 from harness.journal.folder import RunFolder
 from harness.protocols.load import LoadedProtocol
-from harness.records.protocol import JudgedProtocol
+from harness.records.protocol import LadderProtocol
 from harness.run.descent import LOCK, Descent, Ground, effective_request, require_going_on, step_down
 from harness.run.progress import Sink, quiet
 from harness.run.request import Request
@@ -22,7 +22,7 @@ __all__ = ["Ground", "effective_request", "generate_down_the_ladder", "has_ladde
 def has_ladder(loaded: LoadedProtocol, tier: str) -> bool:
     """Whether a run of the tier goes down a ladder: its protocol registers one, and a gate of the tier judges it."""
     judged = any(gate.id == "placement_attempts" and tier in gate.tiers for gate in loaded.protocol.gates)
-    return isinstance(loaded.protocol, JudgedProtocol) and judged
+    return isinstance(loaded.protocol, LadderProtocol) and judged
 
 
 def generate_down_the_ladder(

@@ -12,11 +12,12 @@ from pathlib import Path
 import msgspec
 from filelock import Timeout
 
+from harness.decode.synthetic import synthetic_draws
 from harness.errors import DecodeError, HarnessError, SessionError, StorageError
 from harness.gold import registered_gold
 from harness.journal.assemble import verify_units
 from harness.journal.attempts import attempt_number, require_on
-from harness.journal.folder import RunFolder, write_journal, write_once, write_record
+from harness.journal.folder import SYNTHETIC, RunFolder, write_journal, write_once, write_record
 from harness.model.load import LoadOutOfMemoryError
 from harness.model.memory import is_out_of_memory, out_of_memory
 from harness.places import places
@@ -112,6 +113,8 @@ def _begin(work: Work, keys: tuple[UnitKey, ...], gold: dict[str, str] | None) -
         write_once(folder.file("placement.json"), engine.placement, what="placement")
         if gold is not None:
             write_once(folder.file("gold.json"), gold, what="gold numbers")
+        if engine.sampler is not None:
+            write_once(folder.file(SYNTHETIC), synthetic_draws(engine.sampler), what="synthetic draws")
         if (rule := same_process_rule(work.loaded, engine.request)) is not None:
             work.again = again_engine(engine, folder, rule)
             write_once(folder.part(SAME_PROCESS).file("gold.json"), gold, what="gold numbers")

@@ -5,6 +5,7 @@ Refuse, never fall back: without `--port` everything that isn't as registered is
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -13,8 +14,9 @@ from harness.errors import PlacementError, ProtocolError
 from harness.inputs.find import FoundInputs, Missing, find_inputs, require_present
 from harness.places import Places, places
 from harness.protocols.load import LoadedProtocol, load_protocol
+from harness.protocols.loops import loop_check
 from harness.records.base import Record
-from harness.records.protocol import AnyProtocol, BaselinedProtocol, Execution, JudgedProtocol, Placement
+from harness.records.protocol import AnyProtocol, BaselinedProtocol, Execution, JudgedProtocol, LoopProgram, Placement
 from harness.records.run import Deviation, RunSpec
 from harness.records.sandbox import RegisteredImage
 
@@ -35,6 +37,7 @@ class Request(Record):
     execution: Execution
     baseline: str | None
     sandbox_image: str | None
+    decoding: Literal["registered"] | LoopProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ def make_request(
         execution=msgspec.structs.replace(protocol.execution, device=device),
         baseline=named_baseline(loaded, options),
         sandbox_image=options.sandbox_image if isinstance(protocol, JudgedProtocol) else None,
+        decoding="registered",
     )
 
 
@@ -210,5 +214,6 @@ def spec_of(request: Request, loaded: LoadedProtocol, deviations: tuple[Deviatio
 
 
 def loaded_for(request: Request) -> LoadedProtocol:
-    """The request's protocol, from the tree in use."""
-    return load_protocol(request.protocol)
+    """The request's protocol, from the tree in use; for a part that checks the loop, what is derived from it."""
+    loaded = load_protocol(request.protocol)
+    return loaded if request.decoding == "registered" else loop_check(loaded, request.decoding)

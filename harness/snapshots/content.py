@@ -20,6 +20,7 @@ from harness.records.ledger import CellRow
 from harness.records.run import CellRecord, ProcessIdentity, UnitEvidence
 from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
+from harness.records.task_ledger import TaskCode, TaskExecution, TaskRow
 
 CELL_FIELDS = (
     "condition",
@@ -34,6 +35,7 @@ CELL_FIELDS = (
 )
 ACCOUNTS = ("stop", "completion", "terminal", "numeric")
 OF_VERDICT = ("completion", "terminal")
+TAPE_FIELDS = ("tape", "tape_sha256", "consumed", "consumed_sha256")
 VERDICT_FIELDS = ("candidate_sha256", "task_sha256", "tests_sha256")
 
 
@@ -115,7 +117,7 @@ def verdict_snapshot(unit: UnitEvidence, ledger: AnyLedger, executions: Mapping[
     Image, checker and limits aren't in it: another machine's image must give the same verdicts.
     """
     identity = (unit.source_id, unit.replicate)
-    found = [row for row in ledger.cells if isinstance(row, AccountedRow)]
+    found = [row for row in ledger.cells if isinstance(row, AccountedRow | TaskRow)]
     rows = {row.condition: row for row in found if (row.source_id, row.replicate) == identity}
     made = {execution.evidence_sha256: execution for execution in executions.values()}
     return _identity(unit) | {
@@ -134,10 +136,12 @@ def _identity(unit: AnyUnit) -> dict[str, Any]:
     }
 
 
-def _cell(cell: CellRecord, row: CellRow | AccountedRow) -> dict[str, Any]:
+def _cell(cell: CellRecord, row: CellRow | AccountedRow | TaskRow) -> dict[str, Any]:
     plain: dict[str, Any] = {name: msgspec.to_builtins(getattr(cell, name)) for name in CELL_FIELDS}
     if isinstance(row, CellRow):
         return plain | {"number": msgspec.to_builtins(row.number), "syntax": msgspec.to_builtins(row.syntax)}
+    if isinstance(row, TaskRow):
+        return plain | _task(row)
     left_out = OF_VERDICT if _follows_verdict(row) else ()
     named = [
         name for name in (*ACCOUNTS, *(("baseline",) if isinstance(row, CompletionRow) else ())) if name not in left_out
@@ -145,6 +149,17 @@ def _cell(cell: CellRecord, row: CellRow | AccountedRow) -> dict[str, Any]:
     accounts: dict[str, Any] = {name: msgspec.to_builtins(getattr(row, name)) for name in named}
     program = row.code.program if isinstance(row.code, CodeAccount) else row.code
     return plain | accounts | {"program": msgspec.to_builtins(program)}
+
+
+def _task(row: TaskRow) -> dict[str, Any]:
+    """A task's accounts but for its verdict, and what it consumed; distances from CDF edges are the machine's own."""
+    program = row.code.program if isinstance(row.code, TaskCode) else row.code
+    return {
+        "stop": row.stop,
+        "numeric": msgspec.to_builtins(row.numeric),
+        "program": msgspec.to_builtins(program),
+        "consumed": {name: getattr(row.tape, name) for name in TAPE_FIELDS},
+    }
 
 
 def _follows_verdict(row: AccountedRow) -> bool:
@@ -155,18 +170,23 @@ def _follows_verdict(row: AccountedRow) -> bool:
     return isinstance(row.code, CodeAccount) and not isinstance(row, CompletionRow)
 
 
-def _executed_by(row: AccountedRow) -> str:
+def _executed_by(row: AccountedRow | TaskRow) -> str:
     """The execution that gave the row's verdict, by its digest; empty where none did."""
+    if isinstance(row, TaskRow):
+        execution = row.code.execution if isinstance(row.code, TaskCode) else row.code
+        return execution.execution_sha256 if isinstance(execution, TaskExecution) else ""
     verdict = row.code.verdict if isinstance(row.code, CodeAccount) else row.code
     return verdict.execution_sha256 if isinstance(verdict, Executed) else ""
 
 
-def _verdict(row: AccountedRow, execution: Execution | None) -> dict[str, Any]:
-    verdict = row.code.verdict if isinstance(row.code, CodeAccount) else row.code
+def _verdict(row: AccountedRow | TaskRow, execution: Execution | None) -> dict[str, Any]:
+    verdict = row.code.verdict if isinstance(row.code, CodeAccount | TaskCode) else row.code
     plain = msgspec.to_builtins(verdict)
     plain.pop("execution_sha256", None)
     if execution is not None:
         plain |= {name: getattr(execution.evidence, name) for name in VERDICT_FIELDS}
+    if isinstance(row, TaskRow):
+        return {"condition": row.condition, "verdict": plain}
     accounts = {name: msgspec.to_builtins(getattr(row, name)) for name in OF_VERDICT if _follows_verdict(row)}
     return {"condition": row.condition, "verdict": plain} | accounts
 

@@ -40,6 +40,10 @@ def _impossible(row: RowTape, length: int) -> list[str]:
         for name, limit in most.items()
         if not 0 <= getattr(row, name) <= limit
     ]
+    if len(row.gap_steps) != row.gaps:
+        found.append(f"gap_steps: expected {row.gaps} steps, found {len(row.gap_steps)}")
+    if sorted({*row.gap_steps} & {*range(length)}) != [*row.gap_steps]:
+        found.append(f"gap_steps: expected ascending steps below {length}, found {row.gap_steps}")
     if isinstance(row.nearest_edge, EdgeDistance) and not 0 <= row.nearest_edge.distance < 1:
         found.append(f"nearest_edge: expected a distance in [0, 1), found {row.nearest_edge.distance}")
     return found

@@ -16,6 +16,13 @@ from .sampling_fixtures import (  # noqa: F401 - fixtures of this folder
     sampling_run,
     sampling_session,
 )
+from .tapes_fixtures import (  # noqa: F401 - fixtures of this folder
+    fresh_tasks,
+    judge_tasks,
+    tasks_case,
+    tasks_run,
+    tasks_session,
+)
 
 
 @pytest.fixture

@@ -87,7 +87,9 @@ class SampledCase(Case):
         if reach == "placement":
             pids = tuple(read(self.run / reach / "complete.json")["pids"])
             second = self._evidence_at(RunFolder(self.run / reach))
-            return PairEvidence(smoke.main(), second, protocol.placement_equivalence, pids)
+            return PairEvidence(
+                smoke.main(), second, protocol.placement_equivalence, pids, part_of=self.main().spec.run_id
+            )
         if reach == SAME_PROCESS:
             again, own = protocol.same_process_replay, protocol.placement
             rule = PairRule(grid=again.grid, left=own, right=own, fields=again.fields)

@@ -180,6 +180,13 @@ MADE_APART = (
             ("a failure", failed_part(part), ALL, ("failures, also in attempts", "found ['out_of_memory']")),
         )
     ),
+    of(
+        PLACED,
+        "a placement run of another run that stands on the same smoke run",
+        lambda case: case.edit("placement/spec.json", lambda spec: spec.update(run_id="formal-7/placement")),
+        ALL,
+        "part of this run: expected formal-1/placement, found formal-7/placement",
+    ),
     of(REPLAYED, "a copied replay", copied(REPLAYED), ALL, "calls: expected two, found the same one twice", "loads"),
     of(REPLAYED, "the run's own call", same_call(REPLAYED), CELLS, "the same one twice"),
     of(

@@ -192,7 +192,7 @@ def test_a_tick_comes_with_every_step(draw):
 def test_the_generator_was_where_the_seed_puts_it_and_moved(draw):
     """R07 5: states just before and just after; torch's CPU generator alone was drawn from."""
     unit = evidence(draw())
-    assert seeded_state(unit, gpus=0) == ()
+    assert seeded_state(unit, gpus=torch.cuda.device_count()) == ()
     assert drawn_generator(unit, "cpu") == ()
     assert seed_identity(unit, contract_of_rows(3), REGISTERED_ID) == ()
 

@@ -6,11 +6,12 @@ import torch
 
 from harness.canon import canonical_bytes, digest, ids_sha256
 from harness.decode.icdf import InverseCdf
+from harness.decode.loop import LoopedRows
 from harness.decode.tape import TapeChooser, nearest_of
 from harness.errors import DecodeError
 from harness.model.rng import rng_states
 from harness.records.run import CellRecord
-from harness.records.tapes import EdgeDistance, Finished, NoEdge, NotFinished, RowTape, StepDraw
+from harness.records.tapes import EdgeDistance, Finished, LoopChecks, NoEdge, NotFinished, RowTape, StepDraw
 from harness.tapes.account import account_differences
 from harness.tapes.consumed import consumption_differences
 from harness.tapes.tape import Tape, uniform
@@ -179,7 +180,7 @@ FAULTS = {
     "tape_sha256": "0" * 64,
     "finish": Finished(step=1),
     "attended": 1,
-    "gaps": 97,
+    "gap_steps": (2,),
     "boundary_ties": -1,
     "nearest_edge": EdgeDistance(distance=1.0),
 }
@@ -193,9 +194,26 @@ def test_an_altered_account_is_named(mixed, sampled, row_tapes, field, value):
     assert digest(bad) != digest(row_tapes[1])
 
 
+@pytest.mark.parametrize(
+    ("gaps", "steps", "found"),
+    [
+        (97, (), {"gaps", "gap_steps"}),
+        (1, (), {"gap_steps"}),
+        (2, (5, 3), {"gap_steps"}),
+        (2, (3, 3), {"gap_steps"}),
+        (1, (96,), {"gap_steps"}),
+        (1, (-1,), {"gap_steps"}),
+    ],
+)
+def test_gaps_and_their_steps_agree(mixed, sampled, row_tapes, gaps, steps, found):
+    """As many ascending steps of the row as it has gaps."""
+    bad = msgspec.structs.replace(row_tapes[1], gaps=gaps, gap_steps=steps)
+    assert {one.split(":")[0] for one in differences(bad, mixed, sampled[0], 1)} == found
+
+
 def test_v1_allows_no_gap(mixed, sampled, row_tapes):
     """Under icdf-v1 one is a contradiction, under icdf-r08 a count."""
-    one = msgspec.structs.replace(row_tapes[0], gaps=1)
+    one = msgspec.structs.replace(row_tapes[0], gaps=1, gap_steps=(3,))
     assert differences(one, mixed, sampled[0], 0) == ()
     under_v1 = msgspec.structs.replace(one, sampler=contract("icdf-v1"))
     assert differences(under_v1, mixed, sampled[0], 0) == ("gaps: expected 0 to 0, found 1",)
@@ -228,6 +246,10 @@ def test_gaps_are_counted(rule):
     assert gaps == (steps if rule == "icdf-r08" else [])
     assert [one.step for one in chooser.draws(0) if one.gap] == gaps
     assert steps
+    finish = (NotFinished(), NotFinished())
+    looped = LoopedRows((), finish, (0, 0), LoopChecks(steps=400, rows_checked=800, finite=800), "none", 0)
+    for row in chooser.row_tapes(looped, ("s0_eos", "s1_eos")):
+        assert (row.gaps, row.gap_steps) == (len(gaps), tuple(gaps))
 
 
 def test_a_row_that_is_not_finite_is_named_with_its_step():

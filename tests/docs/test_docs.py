@@ -15,10 +15,12 @@ import typer
 from harness.__main__ import app
 from harness.canon import canonical_bytes
 from harness.ledgers.sampling_statistics import sampled_statistics
+from harness.ledgers.task_statistics import task_statistics
 from harness.plugin.options import TIERS
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 
 from ..ledgers.sampled import HAND, sampled_ledger  # noqa: TID252 - the tests are no package of that name
+from ..ledgers.tasks import task_book  # noqa: TID252
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -30,12 +32,14 @@ DEPTH = ("depth", "depth_ledger")
 TABLES = {
     "records.md": ("run", "audit", "ledger", "evaluation", "completion", *DEPTH, "sandbox", "attempts"),
     "tapes.md": ("tapes",),
-    "protocol-files.md": ("base", "protocol", "profile", "manifest"),
+    "protocol-files.md": ("base", "sources", "protocol", "profile", "manifest"),
     "sampling.md": ("sampling", "sampling_ledger"),
     "claims.md": ("claims",),
     "verify.md": ("verification",),
+    "task-crn.md": ("taped",),
+    "task-statistics.md": ("task_ledger",),
 }
-FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth")
+FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth", "task-crn")
 GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in FAMILIES)
 EXAMPLES = ("encodings.md", "depth.md")
 BASES = ("Record", "RecordMeta")
@@ -127,6 +131,20 @@ def test_statistics_are_read_as_the_page_says(tmp_path: Path, capsys: pytest.Cap
     code, shown = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", section, re.DOTALL).groups()
     exec(compile(code.replace('"RUN"', repr(str(tmp_path))), "sampling.md", "exec"), {})
     assert skeleton(capsys.readouterr().out) == skeleton(shown)
+
+
+def test_task_statistics_are_read_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page's example runs over a formal run's statistics.json: a line for each domain and primary contrast."""
+    protocol = load_protocol("nano-task-crn").protocol
+    (tmp_path / "statistics.json").write_bytes(canonical_bytes(task_statistics(protocol, task_book(protocol, {}))))
+    section = (
+        (ROOT / "docs" / "task-statistics.md").read_text(encoding="utf-8").split("## Reading statistics.json\n")[1]
+    )
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    exec(compile(code.replace('"RUN"', repr(str(tmp_path))), "task-statistics.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(protocol.domains) * len(protocol.contrasts)
+    assert all(protocol.bootstrap.name in line for line in lines)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import pytest
 from harness.canon import sha256_hex
 from harness.protocols.load import read_protocol
 from harness.records.base import Frozen, Unfrozen
-from harness.records.protocol import Archive, BehaviorProtocol, Domain, InputFile, Selection
+from harness.records.protocol import BehaviorProtocol
+from harness.records.sources import Archive, Domain, InputFile, Selection
 
 PROJECT = Path(__file__).resolve().parents[2]
 ROWS = (

@@ -17,7 +17,8 @@ from harness.canon import ids_sha256, sha256_hex
 from harness.compare import compare_ids
 from harness.evaluate.completion import completion_class
 from harness.evaluate.numeric.exact import plain
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL
+from harness.ledgers.accounts import NO_TERMINAL
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.protocols.grids import is_executed
 from harness.protocols.load import read_protocol
 from harness.records.completion import (
@@ -33,9 +34,10 @@ from harness.records.completion import (
 )
 from harness.records.evaluation import CodeMissing, NumericFound, NumericMissing
 from harness.records.ledger import Count
-from harness.records.protocol import Domain, Grid, SamplingProtocol
+from harness.records.protocol import Grid, SamplingProtocol
 from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SamplingEvaluators
 from harness.records.sampling_ledger import SampledLedger, SeedPairRow
+from harness.records.sources import Domain
 
 Outcome = Literal["passed", "assertion_failed", "syntax_error", "infrastructure", "extract_failed", "tier"]
 Cell = tuple[str, int, str, str]

@@ -6,17 +6,9 @@ from pregate_support.books import PROTOCOLS, CompletionBuilder, Said
 from pregate_support.sampled_runs import SampledBuilder
 
 from harness.errors import JournalError
-from harness.ledgers.accounts import (
-    NO_NUMBER,
-    NO_PROGRAM,
-    NO_TERMINAL,
-    Reading,
-    accounts,
-    require_accounts,
-    require_one_end,
-    verdicts_of,
-)
+from harness.ledgers.accounts import NO_TERMINAL, accounts, require_accounts
 from harness.ledgers.completion import completion_ledger
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM, Reading, require_one_end, verdicts_of
 from harness.protocols.load import read_protocol
 from harness.records.completion import NotExecuted, Terminal
 

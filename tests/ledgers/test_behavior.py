@@ -26,8 +26,8 @@ from harness.records.ledger import (
     SyntaxObservation,
     TooDeep,
 )
-from harness.records.protocol import Domain
 from harness.records.run import Run
+from harness.records.sources import Domain
 
 
 @pytest.fixture(scope="module")

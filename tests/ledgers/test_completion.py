@@ -5,8 +5,9 @@ import pytest
 
 from harness.canon import canonical_bytes, digest, sha256_hex, text_sha256
 from harness.errors import InputError, JournalError
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL, PUBLISHED
+from harness.ledgers.accounts import NO_TERMINAL, PUBLISHED
 from harness.ledgers.completion import completion_ledger
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.records.base import decode_json
 from harness.records.completion import (
     BaselineCompared,

@@ -8,7 +8,7 @@ import pytest
 
 from harness.canon import canonical_bytes, digest
 from harness.errors import JournalError
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL
+from harness.ledgers.accounts import NO_TERMINAL
 from harness.ledgers.completion import completion_ledger
 from harness.ledgers.completion_statistics import (
     LABEL,
@@ -18,6 +18,7 @@ from harness.ledgers.completion_statistics import (
     NOT_RUN,
     completion_statistics,
 )
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.records.base import decode_json
 from harness.records.completion import (
     CodeSummary,

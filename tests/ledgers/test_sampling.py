@@ -10,8 +10,9 @@ from pregate_support.sampled_runs import FENCED, SampledBuilder, gold_of
 from harness.canon import digest
 from harness.compare import compare_ids
 from harness.errors import JournalError
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL
+from harness.ledgers.accounts import NO_TERMINAL
 from harness.ledgers.book import ledger_of, ledger_type, statistics_of
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.ledgers.sampling import sampled_ledger
 from harness.protocols.load import read_protocol
 from harness.records.completion import CodeAccount, Executed, NotExecuted, NumericJudged, NumericWithoutGold

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from harness.canon import digest
 from harness.errors import JournalError
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM, NO_TERMINAL
+from harness.ledgers.accounts import NO_TERMINAL
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.records.sampling_ledger import NoSampledStatistics
 

@@ -9,7 +9,7 @@ from pregate_support.books import PROTOCOLS
 
 from harness.canon import canonical_bytes, digest
 from harness.errors import JournalError
-from harness.ledgers.accounts import NO_NUMBER, NO_PROGRAM
+from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.ledgers.sampling_sources import absolute_majority
 from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.protocols.load import read_protocol

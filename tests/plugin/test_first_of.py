@@ -1,5 +1,7 @@
 """What a pair made apart is held against: this run, or its smoke run where the pair is one of the smoke budget."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 
@@ -89,3 +91,54 @@ def test_a_rule_over_an_unknown_grid_is_no_pair(stages):
     rule = replace(made._loaded.protocol.independent_replay, grid="none")
     with pytest.raises(KeyError, match="none"):
         made._first_of(rule)
+
+
+def pair(made, smoke, own="nano-resident"):
+    """The placement pair of a run that is under `own` and stands on a smoke run under `smoke`, and its request."""
+    asked = []
+    placements = {one.id: one for one in made._loaded.protocol.placements}
+    made.__dict__["request"] = replace(made.request, placement=placements[own])
+    sides = {
+        "formal-1": SimpleNamespace(run_id="formal-1", placement=own),
+        "smoke-1": SimpleNamespace(run_id="smoke-1", placement=smoke),
+    }
+    evidence = made._evidence_at
+
+    def at(folder):
+        found = evidence(folder)
+        found.__dict__.update(spec=sides[folder.path.name], run="the run")
+        return found
+
+    def apart(name, request, *, workers):
+        asked.append((name, request, workers))
+        return evidence(RunFolder(made._run().folder.path / name)), (1,)
+
+    made._evidence_at, made._apart = at, apart
+    made._run().__dict__["spec"] = sides["formal-1"]
+    found = made._pair("placement", placement_rule(made._loaded.protocol))
+    return found, asked[0][1]
+
+
+@pytest.mark.parametrize(("smoke", "other"), [("nano-resident", "nano-disk"), ("nano-disk", "nano-resident")])
+@pytest.mark.parametrize("own", ["nano-resident", "nano-disk"])
+def test_the_other_placement_is_the_one_that_the_first_side_isnt(stages, smoke, other, own):
+    """R07 10: after a step down the run isn't under its smoke run's placement; the pair's two sides are two all the
+    same.
+    """
+    found, request = pair(stages("nano-cross-source-sampling"), smoke, own)
+    assert found.first.spec.placement == smoke
+    assert request.placement.id == other
+
+
+def test_a_placement_pair_is_a_part_of_the_run_that_made_it(stages):
+    """Two formal runs may stand on one smoke run: what one of them made isn't the other's."""
+    found, request = pair(stages("nano-cross-source-sampling"), "nano-resident")
+    assert request.run_id == found.part_id == "formal-1/placement"
+
+
+def test_a_ports_sides_are_those_that_were_made(stages):
+    """The smoke run's own placement stands where the registered one would."""
+    made = stages("nano-cross-source-sampling")
+    made.__dict__["request"] = replace(made.request, port=True)
+    found, _ = pair(made, "port", "nano-disk")
+    assert (found.rule.left, found.rule.right) == ("port", "nano-disk")

@@ -9,7 +9,8 @@ from harness.prompts.build import render_source
 from harness.prompts.render import render_prompt
 from harness.prompts.tokenizer import PromptTokenizer, make_tokenizer
 from harness.records.profile import Profile
-from harness.records.protocol import Domain, Protocol
+from harness.records.protocol import Protocol
+from harness.records.sources import Domain
 
 Files = tuple[bytes, bytes]
 

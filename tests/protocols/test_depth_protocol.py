@@ -231,6 +231,7 @@ def test_the_kind_decides_which_records_a_run_is_made_of():
             "depth": ("TraceJournal", "DepthRun"),
             "cross-source-sampling": ("SampledJournal", "SampledRun"),
             "single-source-sampling": ("SampledJournal", "SampledRun"),
+            "task-crn": ("TapedJournal", "TapedRun"),
         }.items()
     }
 

@@ -160,6 +160,10 @@ FAULTS = {
         "replicate: expected one or more, each once",
     ),
     "a seed twice": (lambda p: seeds(p, lambda s: (*s, replace(s[0], replicate="R4"))), "index: expected one or more"),
+    "two replicates with each other's seed": (
+        lambda p: seeds(p, lambda s: (replace(s[1], replicate="R0"), replace(s[0], replicate="R1"), *s[2:])),
+        "seeds of .*: index 1: expected replicate R1, found R0",
+    ),
     "no seed": (lambda p: seeds(p, lambda _: ()), "replicate: expected one or more"),
     "a replicate without a seed": (
         lambda p: grid(p, "formal", replicates=("R0", "R9")),

@@ -66,6 +66,7 @@ class StandIn:
         self.environment = read_environment(self.source)
         self.placement = read_placement(self.source)
         self.deviations = ()
+        self.sampler = None
         self.model = type("Model", (), {"process": PROCESS, "load_ns": 1})()
 
     def open(self, *_) -> "StandIn":

@@ -53,6 +53,7 @@ class Drawing:
         self.environment = environment_of(self.loaded)
         self.placement = sampled_builder(self.loaded).placement()
         self.deviations = ()
+        self.sampler = None
         self.model = type("Model", (), {"process": self.process, "load_ns": 1})()
 
     def close(self) -> None:

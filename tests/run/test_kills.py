@@ -1,4 +1,4 @@
-"""A run that is killed again and again is, in the end, the run that nobody killed.
+"""A run that is killed again and again is, in the end, the run that nobody killed: of each family that resumes.
 
 HARNESS_KILLS kills (default 3) at moments drawn from the test's own seed. Up to 3 kills use the smoke grid, more the
 formal one, whose run is long enough for them.
@@ -12,10 +12,14 @@ import time
 
 import pytest
 
-from harness.journal.folder import RunFolder, journals, read_journal, write_record
-from harness.ledgers.close import close_run
+from harness.gold import recorded_tasks, registered_tasks
+from harness.journal.folder import RunFolder, journals, read_journal, write_once, write_record
+from harness.ledgers.close import close_generation, close_run
 from harness.places import places
-from harness.records.run import Journal
+from harness.protocols.grids import executed_grid
+from harness.protocols.load import load_protocol
+from harness.records.kinds import journal_type
+from harness.records.protocol import JudgedProtocol
 from harness.run.child import ChildRequest
 from harness.run.request import make_request
 
@@ -67,13 +71,21 @@ def landed(folder):
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes()) for path in journals(folder)}
 
 
+@pytest.fixture(params=["nano-behavior", "nano-task-crn"])
+def resuming(request):
+    """Each protocol that may be gone on with."""
+    loaded = load_protocol(request.param)
+    assert loaded.protocol.resume
+    return loaded
+
+
 @pytest.fixture
-def asked(nano, options, tmp_path):
+def asked(resuming, options, tmp_path):
     """`asked(name)`: a new folder with the request of the tier's grid in it."""
 
     def make(name):
         folder = RunFolder(tmp_path / name)
-        request = make_request(nano, TIER, name, options())
+        request = make_request(resuming, TIER, name, options())
         folder.create()
         write_record(folder.file("request.json"), ChildRequest(request=request, forbidden=(), workers=1))
         return folder
@@ -81,12 +93,25 @@ def asked(nano, options, tmp_path):
     return make
 
 
-def test_a_killed_run_is_the_undisturbed_run(asked, nano):
-    """R04's resume: the bytes of run, ledger and statistics are the same, and no finished unit was written again."""
+def close(folder, loaded):
+    """run.json and the books; a formal task run's programs aren't executed here, so that its run.json is all."""
+    if isinstance(loaded.protocol, JudgedProtocol):
+        tasks = registered_tasks(loaded, (), loaded.units(loaded.protocol.tier_grids[TIER], loaded.domains))
+        write_once(folder.file("tasks.json"), recorded_tasks(tasks), what="code tasks")
+        if executed_grid(loaded.protocol, loaded.protocol.tier_grids[TIER]):
+            close_generation(folder, loaded)
+            return ("run.json",)
+    close_run(folder, loaded)
+    return NAMES
+
+
+def test_a_killed_run_is_the_undisturbed_run(asked, resuming):
+    """R04, R08 5.2: the bytes of run, ledger and statistics are the same; no finished unit was written again."""
     undisturbed, killed = asked("run"), asked("killed")
     finish(undisturbed)
-    close_run(undisturbed, nano)
-    walls = [read_journal(path, Journal).observation.wall_ns / 1e9 for path in journals(undisturbed)]
+    close(undisturbed, resuming)
+    kind = journal_type(resuming.protocol)
+    walls = [read_journal(path, kind).observation.wall_ns / 1e9 for path in journals(undisturbed)]
     moments = random.Random("kills")
     hits, kept = 0, {}
     for number in range(KILLS):
@@ -99,7 +124,7 @@ def test_a_killed_run_is_the_undisturbed_run(asked, nano):
     assert kept.items() <= landed(killed).items()
     assert hits > 0
     assert len(landed(killed)) == len(walls)
-    close_run(killed, nano)
-    assert {name: killed.file(name).read_bytes() for name in NAMES} == {
-        name: undisturbed.file(name).read_bytes() for name in NAMES
+    names = close(killed, resuming)
+    assert {name: killed.file(name).read_bytes() for name in names} == {
+        name: undisturbed.file(name).read_bytes() for name in names
     }

@@ -220,14 +220,16 @@ def _copy_model(target: Path) -> None:
         shutil.copytree(PROJECT / "fixtures/models/nano/checkpoint", target)
 
 
-def _mini(path: Path, root: Path, tokens: Mapping[str, int], fields: Mapping[str, Any]) -> dict[str, Any]:
+def _mini(
+    path: Path, root: Path, tokens: Mapping[str, int], fields: Mapping[str, Any], *, ranks: int = 1
+) -> dict[str, Any]:
     content = tomllib.loads(path.read_text(encoding="utf-8")) | fields
     content["title"] = "Two sources of nano, for tests of the harness"
     content["domains"] = [one for one in content["domains"] if one["name"] in DOMAINS]
     used = {one["input"] for one in content["domains"]}
     content["inputs"] = [one for one in content["inputs"] if one["name"] in used]
     for name, grid in content["grids"].items():
-        grid |= {"per_domain": 1, "max_new_tokens": tokens[name]}
+        grid |= {"per_domain": ranks, "max_new_tokens": tokens[name]}
     _count(content, root)
     return content
 
@@ -253,7 +255,8 @@ def _seal_tests(root: Path, registered: dict[str, Any]) -> None:
 def _count(content: dict[str, Any], root: Path) -> None:
     protocol = convert(content, AnyProtocol, where="mini", error=ProtocolError, todo="")
     profile = read_profile(root / "fixtures/models/nano/profile.toml")
-    sources = {(name, 0): name for name in DOMAINS}
+    ranks = max(grid.per_domain for grid in protocol.grids.values())
+    sources = {(name, rank): f"{name}-{rank}" for name in DOMAINS for rank in range(ranks)}
     for gate, plain in zip(protocol.gates, content["gates"], strict=True):
         for at in plain["tiers"].values():
             at["count"] = len(gate_rows(protocol, profile, gate, unit_keys(protocol, sources, at["grid"], DOMAINS)))

@@ -1,0 +1,34 @@
+"""What a run decodes by, set before its first unit and read back: the model's own config, or the loop's own parts."""
+
+from typing import Any
+
+from harness.decode.greedy import adopt_contract
+from harness.decode.icdf import InverseCdf
+from harness.decode.sampled import adopt_sampling
+from harness.decode.taped import adopt_argmax, adopt_taped, loop_contract
+from harness.model.load import LoadedModel
+from harness.records.profile import SpecialIds
+from harness.records.protocol import (
+    BehaviorProtocol,
+    CompletionProtocol,
+    LoopCheckProtocol,
+    SamplingProtocol,
+    TaskCrnProtocol,
+)
+
+Decoded = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | LoopCheckProtocol
+
+
+def adopt_decoding(
+    model: LoadedModel, protocol: Decoded, ids: SpecialIds, max_new_tokens: int, sampler: InverseCdf | None
+) -> dict[str, Any]:
+    """The decoding contract by name, as it is held by what decodes. `sampler`: the one that a tape's units draw by."""
+    if isinstance(protocol, SamplingProtocol):
+        return adopt_sampling(model, protocol.decode, ids, max_new_tokens)
+    if sampler is not None:
+        return adopt_taped(sampler, loop_contract(ids, max_new_tokens))
+    if isinstance(protocol, TaskCrnProtocol):
+        raise RuntimeError(f"{protocol.id} draws by its sampler")
+    if isinstance(protocol, LoopCheckProtocol) and protocol.by == "own_loop":
+        return adopt_argmax(loop_contract(ids, max_new_tokens))
+    return adopt_contract(model, protocol.decode, ids, max_new_tokens)

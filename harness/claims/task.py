@@ -1,4 +1,4 @@
-"""Counts of tasks under tapes (R08 7, 8) that may feed a figure: of the primary block's tasks, never of tasks x tapes."""
+"""Counts of tasks under tapes (R08 7, 8) that may feed a figure: of the primary tasks, never of tasks x tapes."""
 
 from collections.abc import Callable, Iterable, Mapping
 

@@ -33,6 +33,7 @@ MEASURES: Mapping[str, str] = {
     "hidden": r"hidden|隐藏",
     "routes": r"rout(e|es|ing)|路由|\bgates?\b",
     "sandbox": r"sandbox|container|沙箱|容器",
+    "diverged": r"diverg|分叉",
     "trajectories": r"unique|trajector|轨迹",
 }
 DOMAINS: Mapping[str, str] = {
@@ -57,7 +58,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "completion_conditioned_numeric_exact": ("conditioned", "exact", "math"),
     "completion_conditioned_code_passed": ("conditioned", "passed", "code"),
     "fallback_exact": ("conditioned", "exact", "math"), "NATURAL_EOS": ("natural_eos",),
-    "outcomes": ("sandbox", "code"),
+    "outcomes": ("sandbox", "code"), "success": ("fixed_budget", "passed", "exact"), "diverged": ("diverged",),
+    "strict_complete": ("strict", "passed", "exact"),
     "prompt_hashes": ("prompts",), "baseline_prompts": ("prompts",), "baseline_prefix": ("prefix",),
     "generation_join": ("prompts",), "independent_replay": ("replay",), "replay_sources": ("replay",),
     "replay_hidden": ("replay", "hidden"), "replay_routes": ("replay", "routes"),

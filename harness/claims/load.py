@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.canon import sha256_hex
 from harness.claims.patterns import check_pattern, check_sentences
 from harness.claims.source import Source
-from harness.claims.vocabulary import sources_of, words_of
+from harness.claims.vocabulary import bands_of, sources_of, words_of
 from harness.errors import ProtocolError
 from harness.files import read_bytes
 from harness.protocols.load import LoadedProtocol
@@ -49,6 +49,7 @@ def check_claims(where: str, loaded: LoadedProtocol, rules: ClaimRules, sources:
     listed = (("permitted", loaded.protocol.permitted, rules.permitted),)
     for name, conclusions, entries in listed:
         _same(f"{where}: {name}", [one.id for one in conclusions], [one.id for one in entries])
+    _same(f"{where}: bands", bands_of(loaded), rules.bands)
     prohibited = [one.id for one in loaded.protocol.prohibited]
     _same(f"{where}: prohibited", prohibited, [one.id for one in rules.prohibited])
     for rule in rules.permitted:

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.checks.sampling import replay_exact
+from harness.checks.taped_replay import replay_exact as taped_exact
 from harness.claims.view import RunView
 from harness.errors import JournalError
+from harness.evidence import RunEvidence, guarded
 from harness.journal.assemble import units_by_key
-from harness.protocols.grids import denominators, gate_rows
+from harness.protocols.grids import RowKey, denominators, gate_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.kinds import AnyUnit
 from harness.records.ledger import Count
 from harness.records.protocol import Gate, PairRule, Tier
 from harness.records.sampling import SampledEvidence
+from harness.records.taped import TapedEvidence
 
 RUN, LEDGER, STATISTICS, AUDIT, REPLAY = "run.json", "ledger.json", "statistics.json", "audit.json", "replay/run.json"
 
@@ -89,8 +92,22 @@ def replayed_cells(view: RunView) -> Count:
         for key in view.loaded.units(rule.grid, view.spec.domains)
         for condition in view.loaded.protocol.conditions
     ]
+    if any(isinstance(unit, TapedEvidence) for unit in first.values()):
+        return _replayed_under_tapes(view, rule)
     equal = sum(_same(first.get(one[:2]), second.get(one[:2]), one[2], rule.fields) for one in planned)
     return Count(count=equal, of=len(planned))
+
+
+def _replayed_under_tapes(view: RunView, rule: PairRule) -> Count:
+    """The same of cells under tapes, some of whose fields are the run's own: its weights, its contract."""
+    one, other = (RunEvidence(view.loaded, at, verified=True) for at in (view.folder, view.folder.part("replay")))
+    rows = [
+        RowKey(key, condition.id)
+        for key in view.loaded.units(rule.grid, view.spec.domains)
+        for condition in view.loaded.protocol.conditions
+    ]
+    equal = sum(not guarded(lambda _, row: taped_exact(one, other, row, rule.fields), None, row) for row in rows)
+    return Count(count=equal, of=len(rows))
 
 
 def _same(one: AnyUnit | None, other: AnyUnit | None, condition: str, fields: tuple[str, ...]) -> bool:

@@ -5,7 +5,7 @@ A sixth kind is one entry of `KINDS` and a module with its SOURCES.
 
 from collections.abc import Mapping
 
-from harness.claims import behavior, completion, depth, sampling
+from harness.claims import behavior, completion, depth, sampling, task
 from harness.claims.source import Source, common_sources
 from harness.protocols.load import LoadedProtocol
 from harness.records.protocol import (
@@ -15,6 +15,7 @@ from harness.records.protocol import (
     DepthProtocol,
     Protocol,
     SamplingProtocol,
+    TaskCrnProtocol,
     Tier,
 )
 
@@ -23,12 +24,18 @@ KINDS: Mapping[type[Protocol], Mapping[str, Source]] = {
     CompletionProtocol: completion.SOURCES,
     SamplingProtocol: sampling.SOURCES,
     DepthProtocol: depth.SOURCES,
+    TaskCrnProtocol: task.SOURCES,
 }
 
 
 def sources_of(loaded: LoadedProtocol) -> dict[str, Source]:
     """Every source by name that a figure of this protocol may be fed from."""
     return common_sources(loaded) | dict(KINDS.get(type(loaded.protocol), {}))
+
+
+def bands_of(loaded: LoadedProtocol) -> tuple[str, ...]:
+    """The names under which the protocol lets an interval be printed."""
+    return (loaded.protocol.bootstrap.name,) if isinstance(loaded.protocol, TaskCrnProtocol) else ()
 
 
 def words_of(loaded: LoadedProtocol, tier: Tier, domains: tuple[str, ...], result_name: str) -> dict[str, str]:
@@ -48,6 +55,8 @@ def words_of(loaded: LoadedProtocol, tier: Tier, domains: tuple[str, ...], resul
         "replay_replicates": ", ".join(replay.replicates),
         "domains": ", ".join(domains),
     }
+    if isinstance(protocol, TaskCrnProtocol):
+        words["band_name"] = protocol.bootstrap.name
     if isinstance(protocol, BaselinedProtocol):
         words["baseline"] = protocol.baseline.protocol
     return words

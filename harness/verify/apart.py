@@ -7,21 +7,31 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from harness.checks import depth_apart, pairs
+from harness.checks import depth_apart, pairs, taped_loop
 from harness.checks.frozen import SmokeEvidence, smoke_passed
+from harness.checks.taped_loop import PARTS, LoopEvidence
 from harness.errors import JournalError
 from harness.evidence import Check, PairEvidence, RunEvidence, VariantEvidence, guarded
 from harness.journal.assemble import assemble, read_spec
 from harness.journal.folder import RunFolder, read_record
 from harness.protocols.grids import RowKey, gate_rows, placement_rule
+from harness.protocols.loops import loop_check
 from harness.records.audit import SmokeReference
-from harness.records.protocol import ApartRule, BehaviorProtocol, Gate, PairRule, Reach, SamplingProtocol
+from harness.records.protocol import (
+    ApartRule,
+    BehaviorProtocol,
+    Gate,
+    PairRule,
+    Reach,
+    SamplingProtocol,
+    TaskCrnProtocol,
+)
 from harness.records.verification import VerifiedLine
 from harness.verify.ground import AGAIN, RESTORE, Ground, Lines, compared, fails, holds, nothing, uncheckable
 from harness.verify.records import made_again
 
 # Gates over what was made apart: the module of each kind that holds their checks, by the gate's name.
-CHECKS: tuple[ModuleType, ...] = (pairs, depth_apart)
+CHECKS: tuple[ModuleType, ...] = (pairs, depth_apart, taped_loop)
 SAME_PROCESS = "same_process"
 SMOKE = "smoke.json"
 
@@ -43,7 +53,7 @@ def parts_of(ground: Ground) -> tuple[Part, ...]:
         found.append(Part("placement", "placement", placement_rule(protocol)))
     if "replay" in reaches:
         found.append(Part("replay", "replay", protocol.independent_replay))
-    if "same_process" in reaches and isinstance(protocol, SamplingProtocol):
+    if "same_process" in reaches and isinstance(protocol, SamplingProtocol | TaskCrnProtocol):
         again, own = protocol.same_process_replay, ground.evidence.spec.placement
         rule = PairRule(grid=again.grid, left=own, right=own, fields=again.fields)
         found.append(Part(SAME_PROCESS, "same_process", rule))
@@ -76,9 +86,10 @@ def gates_apart_hold(ground: Ground) -> Lines:
     """Every row of every gate over a part, judged again: as many hold as the audit record says."""
     parts, accounts = parts_of(ground), {one.id: one for one in ground.audit.gates}
     for gate in ground.judged_gates:
-        if not any(part.reach == gate.reach for part in parts):
+        own = [part for part in parts if part.reach == gate.reach]
+        if not own and gate.reach != "loop":
             continue
-        evidence = _evidence(ground, gate, [part for part in parts if part.reach == gate.reach])
+        evidence = _evidence(ground, gate, own) if own else _loop(ground)
         if evidence is None:
             yield _no_smoke(gate.id)
             continue
@@ -108,12 +119,24 @@ def _evidence(ground: Ground, gate: Gate, parts: list[Part]) -> Any:
             return None
         folder = ground.folder.part(part.name)
         second = ground.evidence_at(folder)
-        made[part.name] = PairEvidence(first, second, _as_run(ground, part.rule, second), _pids(folder))
+        rule, whole = _as_run(ground, part.rule, second), second.spec.run_id.removesuffix(f"/{part.name}")
+        made[part.name] = PairEvidence(first, second, rule, _pids(folder), part_of=whole)
     if gate.reach != "determinism":
         return next(iter(made.values()))
     protocol = ground.loaded.protocol
     variants = protocol.row_determinism.variants if isinstance(protocol, BehaviorProtocol) else ()
     return VariantEvidence(made, {one.id: one for one in variants})
+
+
+def _loop(ground: Ground) -> LoopEvidence:
+    """The two parts that show how a run's own loop decodes, each under the protocol that its program derives."""
+    sides = {}
+    for program, name in PARTS.items():
+        folder = ground.folder.part(name)
+        derived = loop_check(ground.loaded, program)
+        sides[program] = RunEvidence(derived, folder), _pids(folder)
+    one, other = sides["generate"], sides["own_loop"]
+    return LoopEvidence(ground.evidence, one[0], other[0], (one[1], other[1]))
 
 
 def _first(ground: Ground, rule: ApartRule) -> RunEvidence | None:

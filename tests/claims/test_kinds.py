@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from pregate_support.books import Builder, DepthBuilder, Said
 
-from harness.claims import behavior, completion, depth, sampling
+from harness.claims import behavior, completion, depth, sampling, task
+from harness.claims.load import load_claims
 from harness.claims.source import gate_source
 from harness.claims.vocabulary import KINDS, sources_of
 from harness.errors import JournalError
@@ -15,11 +16,13 @@ from harness.ledgers.depth import depth_ledger
 from harness.ledgers.depth_statistics import depth_statistics
 from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.ledgers.statistics import statistics
+from harness.ledgers.task_statistics import task_statistics
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import load_protocol, protocol_ids
 from harness.records.ledger import Count
 
 from ..ledgers.sampled import HAND, sampled_ledger  # noqa: TID252 - the tests are no package of that name
+from ..ledgers.tasks import Left, task_book  # noqa: TID252
 
 NANO = [name for name in protocol_ids() if name.startswith("nano-")]
 
@@ -96,6 +99,34 @@ def test_a_sampled_run_is_counted():
         assert source.planned(loaded, "formal", loaded.domains).of == source.count(view).of, name
 
 
+def test_tasks_are_counted():
+    """Of the primary block of the real grid: 64 tasks, four conditions, four contrasts of three outcomes."""
+    loaded = load_protocol("nano-task-crn")
+    found_in = msgspec.structs.replace(
+        loaded.protocol, bootstrap=msgspec.structs.replace(loaded.protocol.bootstrap, resamples=20)
+    )
+    left = {
+        ("code", 3, "T0", "s0_eos"): Left(outcome="assertion_failed"),
+        ("math", 0, "T1", "s1_eos"): Left(answer="7"),
+    }
+    view = SimpleNamespace(statistics=task_statistics(found_in, task_book(found_in, left)))
+    found = counts(task.SOURCES, view)
+    assert (found["success"], found["banded"]) == ((255, 256), (24, 24))
+    assert found["directions_agree"][1] == 24
+    for name, source in task.SOURCES.items():
+        assert source.planned(loaded, "formal", loaded.domains).of == source.count(view).of, name
+
+
+def test_a_band_of_another_name_is_none(registration):
+    """Each contrast's band must have the registered name; another protocol registers none."""
+    loaded = load_protocol("nano-task-crn")
+    assert load_claims(loaded).rules.bands == (loaded.protocol.bootstrap.name,)
+    assert registration.rules.bands == ()
+    bands = [SimpleNamespace(band=SimpleNamespace(name=name)) for name in ("ours", "95% CI", "ours")]
+    numbers = SimpleNamespace(bootstrap=SimpleNamespace(name="ours"), contrasts=bands)
+    assert [one.count for one in task._banded(numbers)] == [1, 0, 1]
+
+
 @pytest.fixture(scope="module")
 def trace():
     """A hand-made trace of two sources and its replay's view."""
@@ -135,7 +166,9 @@ def test_one_other_digest_is_one_less(trace):
     assert (found.count, found.of) == (159, 160)
 
 
-@pytest.mark.parametrize("sources", [behavior.SOURCES, completion.SOURCES, sampling.SOURCES, depth.SOURCES])
+@pytest.mark.parametrize(
+    "sources", [behavior.SOURCES, completion.SOURCES, sampling.SOURCES, depth.SOURCES, task.SOURCES]
+)
 def test_statistics_of_another_kind_feed_nothing(sources, tmp_path):
     """A source over other statistics says so, and gives no zero."""
     view = SimpleNamespace(statistics=None, folder=SimpleNamespace(path=tmp_path))

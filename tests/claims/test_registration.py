@@ -16,7 +16,7 @@ from harness.protocols.load import load_protocol, protocol_ids
 from harness.records.claims import AtLeast, FigureRule, Pattern, ProhibitedRule, Reported, Whole
 
 RULES = load_claims(load_protocol("nano-completion")).rules.prohibited
-PAIRS = ("behavior", "completion", "depth", "single-source-sampling", "cross-source-sampling")
+PAIRS = ("behavior", "completion", "depth", "single-source-sampling", "cross-source-sampling", "task-crn")
 
 
 @pytest.mark.parametrize("name", protocol_ids())
@@ -61,6 +61,7 @@ def figure(rules, at, number, **changes):
 
 EXTRA = FigureRule(name="more", source="statistics.natural_eos", threshold=Reported())
 DAMAGE = {
+    "a band of its own": (lambda r: msgspec.structs.replace(r, bands=("confidence interval",)), "bands: expected"),
     "other protocol": (lambda r: msgspec.structs.replace(r, protocol="nano-depth"), "protocol: expected"),
     "permitted left out": (lambda r: msgspec.structs.replace(r, permitted=r.permitted[1:]), "permitted: expected"),
     "prohibited left out": (lambda r: msgspec.structs.replace(r, prohibited=r.prohibited[1:]), "prohibited: expected"),

@@ -34,10 +34,10 @@ TABLES = {
     "tapes.md": ("tapes",),
     "protocol-files.md": ("base", "sources", "protocol", "profile", "manifest"),
     "sampling.md": ("sampling", "sampling_ledger"),
-    "task-crn.md": ("taped",),
-    "task-statistics.md": ("task_ledger",),
     "claims.md": ("claims",),
     "verify.md": ("verification",),
+    "task-crn.md": ("taped",),
+    "task-statistics.md": ("task_ledger",),
 }
 FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth", "task-crn")
 GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in FAMILIES)

@@ -21,6 +21,10 @@ def test_a_trace_holds_and_a_digest_in_its_replay_is_found(fresh_depth):
     journal["evidence"]["cells"][0]["hidden"][2]["full"]["sha256"] = "0" * 64
     journal["evidence_sha256"] = digest(journal["evidence"])
     path.write_bytes(canonical_bytes(journal))
+    run = json.loads((fresh_depth / "replay/run.json").read_bytes())
+    unit = next(one for one in run["units"] if one["source_id"] == journal["evidence"]["source_id"])
+    unit["cells"] = journal["evidence"]["cells"]
+    (fresh_depth / "replay/run.json").write_bytes(canonical_bytes(run))
     verdict, lines = failing(fresh_depth)
     assert verdict == "fails"
     assert ("files", f"replay/journal/{path.name}") in lines

@@ -3,7 +3,7 @@
 A program follows from the cell's text, the task and the registered rule, so it can be taken again by anybody.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.canon import digest, text_sha256
@@ -51,11 +51,35 @@ def code_cell(protocol: AnyJudged, run: JudgedRun, unit: UnitEvidence, cell: Cel
     task = task_of(run, unit.source_id)
     text = observed_text(protocol, cell, where=f"cell {unit.source_id}, {unit.replicate}, {cell.condition}")
     found = CODE_RULES[protocol.evaluators.code](text, task.prompt, task.entry_point)
-    key = f"{UnitKey(unit.domain, unit.index, unit.source_id, unit.replicate).name}-{cell.condition}"
+    key = own_key(unit, cell.condition)
     if protocol.execution_cache and isinstance(found, CodeFound):
         shared = digest({"candidate_sha256": text_sha256(found.program), "task_sha256": digest(task)})
-        key = f"{UnitKey(unit.domain, unit.index, unit.source_id, SHARED).name}-{shared[:32]}"
+        key = f"{shared_prefix(unit)}{shared[:32]}"
     return CodeCell(key, unit.source_id, cell.condition, found)
+
+
+def own_key(unit: UnitEvidence, condition: str) -> str:
+    """The key of an execution that is one cell's alone."""
+    return f"{UnitKey(unit.domain, unit.index, unit.source_id, unit.replicate).name}-{condition}"
+
+
+def shared_prefix(unit: UnitEvidence) -> str:
+    """What the keys of executions that cells of the unit's source share begin with."""
+    return f"{UnitKey(unit.domain, unit.index, unit.source_id, SHARED).name}-"
+
+
+def execution_of(
+    unit: UnitEvidence, condition: str, executions: Mapping[str, Execution], *, said: str
+) -> Execution | None:
+    """A cell's own execution, whatever its digest; else the one that it shares, by the digest that its row says.
+
+    Executions of two cells can have one digest, so a digest alone would take another cell's for one that was changed.
+    """
+    own = executions.get(own_key(unit, condition))
+    if own is not None:
+        return own
+    shared = [one for key, one in executions.items() if key.startswith(shared_prefix(unit))]
+    return next((one for one in shared if one.evidence_sha256 == said), None)
 
 
 def task_of(run: JudgedRun, source_id: str) -> CodeTask:

@@ -11,6 +11,7 @@ import msgspec
 
 from harness.canon import digest, sha256_hex
 from harness.ledgers.book import AnyLedger
+from harness.ledgers.executions import execution_of
 from harness.protocols.stages import EMBEDDING
 from harness.records.completion import AccountedRow, CodeAccount, CompletionRow, Executed
 from harness.records.depth import HiddenStage, TraceEvidence
@@ -119,10 +120,11 @@ def verdict_snapshot(unit: UnitEvidence, ledger: AnyLedger, executions: Mapping[
     identity = (unit.source_id, unit.replicate)
     found = [row for row in ledger.cells if isinstance(row, AccountedRow | TaskRow)]
     rows = {row.condition: row for row in found if (row.source_id, row.replicate) == identity}
-    made = {execution.evidence_sha256: execution for execution in executions.values()}
-    return _identity(unit) | {
-        "cells": [_verdict(rows[cell.condition], made.get(_executed_by(rows[cell.condition]))) for cell in unit.cells]
-    }
+    made = [
+        (row, execution_of(unit, row.condition, executions, said=_executed_by(row)))
+        for row in (rows[cell.condition] for cell in unit.cells)
+    ]
+    return _identity(unit) | {"cells": [_verdict(row, execution) for row, execution in made]}
 
 
 def _identity(unit: AnyUnit) -> dict[str, Any]:

@@ -92,7 +92,10 @@ class TapedCase(Case):
         match reach:
             case "placement":
                 second = self._evidence_at(RunFolder(self.run / reach))
-                return PairEvidence(self.smoke_case.main(), second, protocol.placement_equivalence, self._pids(reach))
+                whole = self.main().spec.run_id
+                return PairEvidence(
+                    self.smoke_case.main(), second, protocol.placement_equivalence, self._pids(reach), part_of=whole
+                )
             case "same_process":
                 again, own = protocol.same_process_replay, protocol.placement
                 rule = PairRule(grid=again.grid, left=own, right=own, fields=again.fields)

@@ -5,12 +5,11 @@ batch (the rows are batch-seed aligned), so the order of the rows is held too.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from harness.canon import text_sha256
+from harness.checks.cells import parted_cells, shown
 from harness.checks.generation import NEUTRAL, registered_config
-from harness.compare import common_prefix
 from harness.evidence import Differences, differs
 from harness.protocols.generators import seeded_states
 from harness.protocols.seeds import batch_seeds, seed_value
@@ -169,7 +168,7 @@ def replay_exact(first: SampledEvidence, second: SampledEvidence, condition: str
     if left is None or right is None:
         return (differs(where, "one row on each side", f"{left is not None:d} and {right is not None:d}"),)
     pairs = [(name, _value(first, left, name), _value(second, right, name)) for name in fields]
-    return tuple(differs(f"{where} {name}", *_shown(name, one, other)) for name, one, other in pairs if one != other)
+    return tuple(differs(f"{where} {name}", *shown(name, one, other)) for name, one, other in pairs if one != other)
 
 
 def replicates_part(first: Iterable[SampledEvidence], second: Iterable[SampledEvidence]) -> Differences:
@@ -182,13 +181,6 @@ def replicates_part(first: Iterable[SampledEvidence], second: Iterable[SampledEv
     if not parted:
         found.append(differs(f"{cells} cells of two replicates", "one or more that part", "none"))
     return tuple(found)
-
-
-def parted_cells(one: Mapping[str, SampledEvidence], other: Mapping[str, SampledEvidence]) -> tuple[int, int]:
-    """Of two replicates by source: cells with other generated IDs, and all cells."""
-    pairs = [(cell, _cell(other[source], cell.condition)) for source, unit in one.items() for cell in unit.cells]
-    parted = [mine for mine, yours in pairs if yours is not None and mine.generated_ids != yours.generated_ids]
-    return len(parted), len(pairs)
 
 
 def _two_replicates(one: SampledEvidence, other: SampledEvidence) -> Differences:
@@ -212,14 +204,6 @@ def _value(unit: SampledEvidence, cell: CellRecord, name: str) -> object:
         "torch_cuda_before": unit.rng_before.torch_cuda,
     }
     return values[name] if name in values else getattr(cell, name)
-
-
-def _shown(name: str, left: object, right: object) -> tuple[object, object]:
-    """IDs from where they part; model text isn't shown, only its digest."""
-    if name == "generated_ids" and isinstance(left, tuple) and isinstance(right, tuple):
-        step = common_prefix(left, right)
-        return f"{list(left[step : step + 4])} from step {step}", list(right[step : step + 4])
-    return (text_sha256(str(left)), text_sha256(str(right))) if name == "text" else (left, right)
 
 
 def _cell(unit: SampledEvidence, condition: str) -> CellRecord | None:

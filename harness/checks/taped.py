@@ -4,8 +4,9 @@ Over the records of units directly: one unit, or two of the same source. Nothing
 again; what a row consumed, when it ended and what its last forward attended to follow from identity and generated IDs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from harness.checks.cells import parted_cells
 from harness.evidence import Differences, differs
 from harness.records.run import CellRecord
 from harness.records.taped import TapedContract, TapedEvidence
@@ -108,16 +109,6 @@ def tapes_part(first: Iterable[TapedEvidence], second: Iterable[TapedEvidence]) 
     if not parted:
         found.append(differs(f"{cells} cells of two tapes", "one or more that part", "none"))
     return tuple(found)
-
-
-def parted_cells(one: Mapping[str, TapedEvidence], other: Mapping[str, TapedEvidence]) -> tuple[int, int]:
-    """Of two tapes by source: cells with other generated IDs, and all cells."""
-    ids = [{cell.condition: cell.generated_ids for cell in unit.cells} for unit in other.values()]
-    theirs = dict(zip(other, ids, strict=True))
-    pairs = [
-        (cell.generated_ids, theirs[source].get(cell.condition)) for source, unit in one.items() for cell in unit.cells
-    ]
-    return sum(1 for mine, yours in pairs if yours is not None and mine != yours), len(pairs)
 
 
 def _two_tapes(one: TapedEvidence, other: TapedEvidence) -> Differences:

@@ -5,9 +5,9 @@ A field is read from the side's own records: what it was registered as, what was
 
 from dataclasses import dataclass
 
-from harness.canon import digest, text_sha256
+from harness.canon import digest
+from harness.checks.cells import shown
 from harness.checks.taped import row_of
-from harness.compare import common_prefix
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
 from harness.records.run import CellRecord
@@ -50,7 +50,7 @@ def replay_exact(first: RunEvidence, second: RunEvidence, row: RowKey, fields: t
     pairs = [(name, _value(one, name), _value(other, name)) for name in fields]
     return (
         *lacking,
-        *(differs(f"{cell_name(row)} {name}", *_shown(name, a, b)) for name, a, b in pairs if a != b),
+        *(differs(f"{cell_name(row)} {name}", *shown(name, a, b)) for name, a, b in pairs if a != b),
     )
 
 
@@ -75,11 +75,3 @@ def _value(side: _Side, name: str) -> object:
         "rng_before": unit.rng_before,
     }
     return values[name] if name in values else getattr(cell, name)
-
-
-def _shown(name: str, left: object, right: object) -> tuple[object, object]:
-    """IDs from where they part; model text isn't shown, only its digest."""
-    if name == "generated_ids" and isinstance(left, tuple) and isinstance(right, tuple):
-        step = common_prefix(left, right)
-        return f"{list(left[step : step + 4])} from step {step}", list(right[step : step + 4])
-    return (text_sha256(str(left)), text_sha256(str(right))) if name == "text" else (left, right)

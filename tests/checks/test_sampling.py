@@ -19,6 +19,7 @@ from pregate_support.sampling import (
 )
 
 from harness.canon import canonical_bytes
+from harness.checks.cells import parted_cells
 from harness.checks.sampling import (
     FORMAL_REPLAY,
     SMOKE_REPLAY,
@@ -26,7 +27,6 @@ from harness.checks.sampling import (
     drawn_generator,
     effective_parameters,
     expected_processors,
-    parted_cells,
     replay_exact,
     replicates_part,
     sampled_steps,

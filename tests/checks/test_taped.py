@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pregate_support.taped import BUDGET, COLUMNS, CONDITIONS, CONTRACT, SOURCE, TAPE, taped_unit
 
 from harness.checks import taped
+from harness.checks.cells import parted_cells
 from harness.checks.taped_replay import CROSS_PROCESS, SAME_PROCESS, replay_exact
 from harness.protocols.grids import RowKey, UnitKey
 from harness.records.run import StateHash
@@ -152,7 +153,7 @@ def test_two_tapes_that_part():
     """Other values and other outputs."""
     one, other = taped_unit(), taped_unit(label="T1", first=500)
     assert taped.tapes_part([one], [other]) == ()
-    assert taped.parted_cells({SOURCE: one}, {SOURCE: other}) == (3, 4)  # a lone EOS is the same under both
+    assert parted_cells({SOURCE: one}, {SOURCE: other}) == (3, 4)  # a lone EOS is the same under both
 
 
 @pytest.mark.parametrize(

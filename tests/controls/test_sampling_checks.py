@@ -5,7 +5,6 @@ The faults are in `faults_of_sampling.py`, `faults_of_sampling_books.py` and `fa
 
 import pytest
 
-from harness.errors import HarnessError
 from harness.protocols.load import load_protocol
 from harness.records.protocol import SamplingProtocol
 
@@ -14,7 +13,7 @@ from .faults_of_sampling import FAULTS as DRAWN
 from .faults_of_sampling_apart import CELLS, EIGHT, FIVE, REGISTERED
 from .faults_of_sampling_apart import FAULTS as APART
 from .faults_of_sampling_books import FAULTS as BOOKS
-from .planting import Fault, covers, in_config, parts, spelled
+from .planting import Fault, in_config, turns_red
 from .planting_completion import frozen
 from .planting_sampling import in_parameters
 from .planting_sampling_books import other_program, own_execution
@@ -37,19 +36,8 @@ def test_the_planted_fault_is_red(sampling_case: SampledCase, fault: Fault) -> N
     """
     named = {str(at): sampling_case.name(at) for at in range(4)}
     named |= {"code": sampling_case.source(0), "math": sampling_case.source(2)}
-    fault.plant(sampling_case)
-    try:
-        red = sampling_case.red(fault.gate)
-    except HarnessError as error:
-        red = {"whole": str(error)}
-    rows = [spelled(row, named) for row in fault.rows]
-    assert red, "the gate passes"
-    assert all(any(covers(row, name) for row in rows) for name in red), red
-    assert all(any(covers(row, name) for name in red) for row in rows), red
-    words = [spelled(word, named) for word in fault.words]
-    assert all(word in message for word in words for message in red.values()), red
-    said = {name: parts(name)[: 2 if fault.rows == CELLS else None] for name in red}  # CELLS: a batch's, not a cell's
-    assert all(part in message for name, message in red.items() for part in said[name]), red
+    # CELLS: a batch's, not a cell's
+    turns_red(sampling_case, fault, named, said=2 if fault.rows == CELLS else None)
 
 
 @pytest.mark.parametrize("protocol", ["nano-cross-source-sampling", "nano-single-source-sampling"])

@@ -51,6 +51,31 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise _storage_error(path, "a place to write", error) from error
 
 
+def append_line(path: Path, line: bytes, *, keep: int) -> None:
+    """Put a line and its break after the file's first `keep` bytes; on the disk when this returns.
+
+    What lies behind those bytes is what a write left that was cut off: it is dropped, nothing before it is touched.
+    """
+    try:
+        with path.open("ab") as stream:
+            stream.truncate(keep)
+            stream.write(line + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise _storage_error(path, "a place to write", error) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file's name is on the disk too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def require_writable(folder: Path) -> None:
     """Prove that a folder takes files, before any work that would be lost."""
     write_atomic(folder / ".writable", b"")

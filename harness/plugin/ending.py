@@ -17,6 +17,7 @@ from harness.errors import HarnessError
 from harness.evidence import RunEvidence, guarded
 from harness.files import file_sha256, write_atomic
 from harness.journal.folder import RunFolder, read_record
+from harness.plugin.attempting import enter_end
 from harness.plugin.collect import tier_rows
 from harness.plugin.reports import clean
 from harness.plugin.session import GateSession, evidence_of_run
@@ -35,6 +36,7 @@ def end_session(gates: GateSession, session: pytest.Session, exitstatus: int) ->
         problems.append(f"the session ended early, with exit code {exitstatus}")
     failed = False
     for loaded in gates.protocols:
+        audit = None
         try:
             audit = _write_audit(gates, loaded, tuple(problems), exitstatus)
         except (HarnessError, OSError) as error:
@@ -44,11 +46,27 @@ def end_session(gates: GateSession, session: pytest.Session, exitstatus: int) ->
             gates.records[loaded.protocol.id] = _line(gates, audit)
             problems += _write_claims(gates, loaded, audit)
         finally:
+            problems += _enter_end(gates, loaded, audit, tuple(problems))
             gates.stages(loaded.protocol.id).close()
     for number, problem in enumerate(problems):
         gates.records[f"~{number:03d}"] = f"BOOKS NOT CLOSED: {problem}"
     if (failed or problems) and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _enter_end(
+    gates: GateSession, loaded: LoadedProtocol, audit: Audit | None, problems: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The run's last line in the attempts file of its protocol; what keeps it from being written is a problem."""
+    if gates.tier != "formal":
+        return ()
+    stages = gates.stages(loaded.protocol.id)
+    reasons = (*((str(stages.stopped_by),) if stages.stopped_by else ()), *problems)
+    try:
+        enter_end(loaded, stages.folder, gates.tree, audit, reasons)
+    except HarnessError as error:
+        return (f"{loaded.protocol.id}: its end isn't in the attempts file: {error}",)
+    return ()
 
 
 def _enter_contradictions(gates: GateSession) -> None:

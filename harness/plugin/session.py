@@ -4,6 +4,8 @@ Evidence is made once for a process and reach (`harness.plugin.stages`); judging
 """
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
 from harness.places import Places, places
 from harness.plugin import options
+from harness.plugin.attempting import enter_beginning, enter_refusal
 from harness.plugin.books import Books, Recorder
 from harness.protocols.grids import executed_grid
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
@@ -98,10 +101,28 @@ class GateSession:
         if self.only_collects or self.tier is None:
             return
         for loaded in self.protocols:
-            self.stages(loaded.protocol.id).open()
-            self.require_compared(loaded)
-        for loaded in self.protocols if not self.is_worker else ():
-            self.stages(loaded.protocol.id).claim()
+            with self._refusal_entered(loaded):
+                self.stages(loaded.protocol.id).open()
+                self.require_compared(loaded)
+        if self.is_worker:
+            return
+        for loaded in self.protocols:
+            with self._refusal_entered(loaded):
+                self.stages(loaded.protocol.id).claim()
+        for loaded in self.protocols:
+            stages = self.stages(loaded.protocol.id)
+            enter_beginning(loaded, stages.folder, stages.request, self.tree)
+
+    @contextmanager
+    def _refusal_entered(self, loaded: LoadedProtocol) -> Iterator[None]:
+        """What refuses a formal session stands in the protocol's attempts file before it is said."""
+        try:
+            yield
+        except (HarnessError, OSError) as error:
+            if self.tier == "formal" and not self.is_worker:
+                name, port = self.folder(loaded.protocol.id).path.name, bool(self.config.option.port)
+                enter_refusal(loaded, name, self.tree, port=port, reason=error)
+            raise
 
     def require_compared(self, loaded: LoadedProtocol) -> None:
         """SessionError for a replay that no frozen result is left to be compared with."""

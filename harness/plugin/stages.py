@@ -136,6 +136,12 @@ class Stages:
         if self._claim is not None:
             self._claim.release()
 
+    @property
+    def stopped_by(self) -> HarnessError | None:
+        """What ended this process's run before its books were closed, if anything did."""
+        made = self._made.get("run")
+        return (made.stopped or made.unjudged) if isinstance(made, RunEvidence) else None
+
     def run_sha256(self) -> str:
         """The run's name, where it has one already."""
         made = self._made.get("run")

@@ -17,6 +17,7 @@ from harness.ledgers.executions import read_executions
 from harness.places import Places
 from harness.records.claims import Claims
 from harness.report import head
+from harness.report.attempts import attempts
 from harness.report.cells import Cell, cells
 from harness.report.diagnostics import diagnostics
 from harness.report.ladder import ladder, states
@@ -50,6 +51,8 @@ class Page:
     results: tuple[Section, ...]
     diagnostics: Section | None
     environment: Section | None
+    attempts: Section | None
+    attempts_lines: int
     cell_maps: tuple[tuple[str, Table], ...]
     cells: tuple[Cell, ...]
     states: tuple[str, ...]
@@ -65,9 +68,11 @@ def write_report(run: Path, tree: Places | None = None) -> Path:
     return target
 
 
-def report_bytes(view: RunView, tree: Places | None = None) -> bytes:
-    """The bytes of report.html: a function of the folder, the protocol and the versions that the page names."""
-    return render(page_of(view, tree)).encode("utf-8")
+def report_bytes(view: RunView, tree: Places | None = None, lines: int | None = None) -> bytes:
+    """The bytes of report.html: a function of the folder, the protocol, the versions that the page names, and the
+    first `lines` of the attempts file (None: all that are here).
+    """
+    return render(page_of(view, tree, lines)).encode("utf-8")
 
 
 def made_with() -> str:
@@ -75,9 +80,10 @@ def made_with() -> str:
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("jinja2", "matplotlib"))
 
 
-def page_of(view: RunView, tree: Places | None = None) -> Page:
+def page_of(view: RunView, tree: Places | None = None, lines: int | None = None) -> Page:
     """What the page shows of a judged run. A part that can't be read is named with its reason, never left out."""
     claims, absent = _claims(view), list[str]()
+    tried = _part("attempts", lambda: attempts(view, lines), absent)
     book = _part("ledger", lambda: view.ledger, absent)
     made = _part("statistics", lambda: view.statistics, absent) if book is not None else None
     environment = _part("environment and placement", lambda: head.environment(view, claims), absent)
@@ -95,6 +101,8 @@ def page_of(view: RunView, tree: Places | None = None) -> Page:
         results=tuple(one for one in found if one is not None),
         diagnostics=diagnostics(claims, made),
         environment=environment,
+        attempts=tried[0] if tried else None,
+        attempts_lines=tried[1] if tried else 0,
         cell_maps=tuple(_maps(shown or (), conditions)),
         cells=shown or (),
         states=tuple(one for one in (states(book) if book else ()) if any(cell.state == one for cell in shown or ())),

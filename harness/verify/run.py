@@ -17,6 +17,7 @@ from harness.records.base import decode_json
 from harness.records.verification import Verification, VerifiedLine
 from harness.snapshots.store import frozen_folder
 from harness.verify.apart import gates_apart_hold, parts_hold, smoke_holds
+from harness.verify.attempts import attempts_hold
 from harness.verify.files import AUDIT, audit_holds, detached, files_hold, judgements_hold
 from harness.verify.ground import RESTORE, Ground, Lines, fails, holds, uncheckable
 from harness.verify.junit import junit_holds
@@ -33,6 +34,7 @@ STEPS: tuple[tuple[str, Callable[[Ground], Lines]], ...] = (
     ("parts", parts_hold),
     ("apart", gates_apart_hold),
     ("smoke", smoke_holds),
+    ("attempts", attempts_hold),
     ("snapshots", snapshots_hold),
     ("derived", derived_hold),
 )

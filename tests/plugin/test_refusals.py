@@ -6,6 +6,8 @@ import pytest
 from pregate_support.many import Case, Outcome, run_many
 from pregate_support.mini import MINI, add_protocol, make_tree
 
+from harness.journal.attempts_file import attempt_rows, chained
+
 NAMED = ("--protocol", MINI)
 
 
@@ -107,3 +109,13 @@ def test_a_refused_session_writes_no_results(outcomes: dict[str, Outcome], refus
     """No refused session leaves a journal, a run, an audit record or a JUnit file."""
     assert outcomes
     assert [path for path in refusing_tree.glob("reports/*/*/*") if path.name != "locks"] == []
+
+
+def test_a_refused_formal_session_is_on_record(outcomes: dict[str, Outcome], refusing_tree: Path) -> None:
+    """What a session is refused for after its protocol was loaded; a command that isn't a session's enters nothing."""
+    assert outcomes
+    (file,) = refusing_tree.glob("reports/*/attempts.jsonl")
+    rows = attempt_rows(chained(file.read_bytes(), file))
+    assert file.parent.name == MINI
+    assert [row.outcome for row in rows] == ["refused", "refused"]
+    assert [name in row.reason for row, name in zip(rows, ("nowhere", "1GiB"), strict=True)] == [True, True]

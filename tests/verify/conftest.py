@@ -13,6 +13,7 @@ from harness.canon import canonical_bytes, sha256_hex
 from harness.claims.judge import claims_of
 from harness.claims.load import NAME, load_claims
 from harness.claims.view import judged_view
+from harness.journal.attempts_file import NAME as ATTEMPTS
 from harness.journal.folder import RunFolder
 from harness.places import Places
 from harness.snapshots.judgements import keep_judgement
@@ -38,6 +39,19 @@ def write_audit(run: Path, **changes) -> None:
     data = canonical_bytes(audit)
     (run / "audit.json").write_bytes(data)
     (run / "audit.json.sha256").write_text(f"{sha256_hex(data)}  audit.json\n")
+    enter_again(run)
+
+
+def enter_again(run: Path, **changes) -> None:
+    """The run's end in the attempts file names the audit record as it is now, and the chain holds again."""
+    path, made = run.parent / ATTEMPTS, b""
+    for line in path.read_bytes().splitlines():
+        entry = json.loads(line)
+        if (entry["event"], entry["run_id"]) == ("ended", run.name):
+            entry |= {"audit_sha256": sha256_hex((run / "audit.json").read_bytes())} | changes
+        previous = sha256_hex(made.splitlines()[-1]) if made else entry["previous_sha256"]
+        made += canonical_bytes(entry | {"previous_sha256": previous}) + b"\n"
+    path.write_bytes(made)
 
 
 def reseal(run: Path, **changes) -> None:
@@ -48,7 +62,9 @@ def reseal(run: Path, **changes) -> None:
 
 @contextmanager
 def mended(folder: Path) -> Iterator[None]:
-    """Whatever is done to the folder, it is as it was afterwards."""
+    """Whatever is done to the folder, and to the attempts file beside it, is as it was afterwards."""
+    beside = folder.parent / ATTEMPTS
+    entered = beside.read_bytes() if beside.is_file() else None
     kept = folder.with_name(f"{folder.name}.kept")
     shutil.copytree(folder, kept, symlinks=True)
     try:
@@ -56,6 +72,8 @@ def mended(folder: Path) -> Iterator[None]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         kept.rename(folder)
+        if entered is not None:
+            beside.write_bytes(entered)
 
 
 @pytest.fixture(scope="session")

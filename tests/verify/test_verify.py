@@ -27,6 +27,7 @@ KINDS = (
     "spec.json", "environment.json", "placement.json", "gold.json", "baseline.json", "tasks.json", "smoke.json",
     "journal/*.json", "workers/*.json", "run.json", "sandbox.json", "sandbox/*.json", "ledger.json", "statistics.json",
     "observations.json", "junit.xml", "audit.json", "audit.json.sha256", "claims.json",
+    "attempts.jsonl",
 )  # fmt: skip
 IN_A_PART = (
     "spec.json", "environment.json", "placement.json", "gold.json", "baseline.json", "tasks.json", "journal/*.json",

@@ -15,6 +15,7 @@ from harness.claims.load import load_claims
 from harness.claims.view import judged_view
 from harness.claims.writeup import Finding, check_text
 from harness.cli import show
+from harness.cli.options import Judged
 from harness.cli.working import working
 from harness.errors import HarnessError, StorageError
 from harness.files import read_bytes
@@ -26,7 +27,6 @@ NOT_CHECKED = 2
 FILE = "claims.json"
 STYLES = {"SUPPORTED": "green", "REFUTED": "red", "NOT CHECKED": "yellow"}
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that a session judged.")]
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on stdout: claims.json, or with --check the findings.")
 ]
@@ -37,7 +37,7 @@ Check = Annotated[
 Write = Annotated[bool, typer.Option("--write", help="Write claims.json into RUN, where no session did.")]
 
 
-def claims(run: Run, *, json: Json = False, check: Check = None, write: Write = False) -> None:
+def claims(run: Judged, *, json: Json = False, check: Check = None, write: Write = False) -> None:
     """List what RUN supports, each claim with its counts; --check reads a write-up against it.
 
     Exit 0: listed, or the write-up says no more than RUN supports; 1: it says more; 2: can't be checked.

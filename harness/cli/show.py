@@ -78,7 +78,7 @@ def tell(text: object) -> None:
 
 def rendered(what: RenderableType, *, wrap: bool = True) -> str:
     """What rich makes of it for the terminal on stdout, styles included."""
-    console = Console(soft_wrap=not wrap, highlight=False, markup=False, emoji=False)
+    console = Console(force_terminal=True, soft_wrap=not wrap, highlight=False, markup=False, emoji=False)
     with console.capture() as capture:
         console.print(what)
     return capture.get()

@@ -4,12 +4,12 @@ Exit 0: it holds; 1: something doesn't, with where, expected, found and what to 
 """
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from harness.cli import show
+from harness.cli.options import Judged
 from harness.cli.working import working
 from harness.records.verification import Verification, VerifiedLine
 from harness.verify.run import verify as verify_run
@@ -17,11 +17,10 @@ from harness.verify.run import verify as verify_run
 EXIT = {"holds": 0, "fails": 1, "not checkable": 2}
 STYLE = {"holds": "green", "fails": "red", "not checkable": "yellow", "none": "dim"}
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that a session judged.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout: what was verified, line by line.")]
 
 
-def verify(run: Run, *, json: Json = False) -> None:
+def verify(run: Judged, *, json: Json = False) -> None:
     """Recompute RUN's digests and records, from the protocol to the frozen snapshots.
 
     Exit 0: all holds; 1: something fails; 2: something can't be checked here.

@@ -36,6 +36,7 @@ TABLES = {
     "sampling.md": ("sampling", "sampling_ledger"),
     "claims.md": ("claims",),
     "verify.md": ("verification",),
+    "cli.md": ("verbs",),
     "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
 }

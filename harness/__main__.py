@@ -19,7 +19,7 @@ from harness.cli.snapshots import app as snapshots_app
 from harness.cli.verify import verify
 
 # No completion is offered: a shell completes a program's name, and this one has none of its own.
-app = typer.Typer(cls=Map, help=HEAD, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=Map, help=HEAD, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(inputs.app, name="inputs")
 app.add_typer(judge_app, name="judge")
 app.add_typer(profile_app, name="profile")

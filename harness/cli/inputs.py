@@ -12,6 +12,7 @@ import typer
 
 from harness.cli import show
 from harness.cli.errors import errors_to_stderr
+from harness.cli.map import Verbs
 from harness.cli.options import Json
 from harness.cli.working import working
 from harness.errors import HarnessError, ProtocolError
@@ -33,7 +34,7 @@ from harness.records.protocol import Protocol
 from harness.records.sources import InputFile
 from harness.records.verbs import FileState, InputLine, InputList
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Verbs)
 
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", envvar="HARNESS_INPUTS", help="Folder of input files; any names, any depth.")
@@ -80,7 +81,7 @@ def verify(folder: Folder, protocol: Named = None, *, json: Json = False) -> Non
 
 @app.command()
 def fetch(folder: Folder, protocol: Named = None, *, json: Json = False) -> None:
-    """Download what is missing in DIR from its publisher, and hold it against its digest.
+    """Download what is missing in DIR from its publisher.
 
     Exit 0: all files are there; 1: not all.
     """

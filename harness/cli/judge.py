@@ -16,6 +16,7 @@ from typing import Annotated, NoReturn
 import msgspec
 import typer
 
+from harness.cli.map import Verbs
 from harness.cli.options import Folders
 from harness.cli.show import drop_stdout, tell
 from harness.errors import HarnessError, StorageError
@@ -29,7 +30,7 @@ from harness.judge.tasks import HumanEval
 NOTHING_JUDGED = 2
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Verbs)
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="JSON lines, also gzipped; - for standard input.")]
 NumericRule = Annotated[NumericRuleName, typer.Option("--rule", help="How a number is read.")]

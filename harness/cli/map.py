@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import typer
 from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
@@ -40,17 +41,30 @@ STAGES = (
     Stage("Apart from a run", verbs=("judge",)),
 )
 REST = "More"
+NO_VERB = 2
 ORDER = tuple(verb for stage in STAGES for verb in stage.verbs)
 HEAD = "Verification harness for preregistered LLM experiments."
 TAIL = (
-    "RUN is a folder reports/PROTOCOL/RUN-ID. Options and exit codes: python -m harness VERB --help; those of a run:\n"
-    "pytest gates/ --help, under pregate. Documentation: docs/README.md; every verb with an example: docs/cli.md."
+    "RUN is a folder reports/PROTOCOL/RUN-ID.\n"
+    "Options and exit codes: python -m harness VERB --help; of a run: pytest --help, under pregate.\n"
+    "Documentation: docs/README.md; every verb with an example: docs/cli.md."
 )
 
 Lines = list[tuple[str, str]]
 
 
-class Map(TyperGroup):
+class Verbs(TyperGroup):
+    """A group of verbs. Without a verb it shows its help, and the exit code is 2: a script that lost it isn't green."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments that are left; ends where there are none."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help().rstrip("\n"), err=True)
+            ctx.exit(NO_VERB)
+        return super().parse_args(ctx, args)
+
+
+class Map(Verbs):
     """The application's group: its verbs in the map's order, its help the map."""
 
     def list_commands(self, ctx: Any) -> list[str]:

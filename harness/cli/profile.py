@@ -7,6 +7,7 @@ import typer
 
 from harness.cli import show
 from harness.cli.errors import errors_to_stderr
+from harness.cli.map import Verbs
 from harness.cli.options import Json
 from harness.cli.working import working
 from harness.model.identity import checkpoint_digests
@@ -16,7 +17,7 @@ from harness.records.base import Frozen
 from harness.records.profile import ProfileFile
 from harness.records.verbs import CheckpointFile, CheckpointList, DigestState
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Verbs)
 
 
 @app.callback()

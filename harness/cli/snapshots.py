@@ -7,12 +7,13 @@ import typer
 
 from harness.cli import show
 from harness.cli.errors import errors_to_stderr
+from harness.cli.map import Verbs
 from harness.cli.options import Json
 from harness.cli.working import working
 from harness.snapshots.store import accept as accept_run
 from harness.snapshots.store import frozen_folder
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Verbs)
 
 
 @app.callback()

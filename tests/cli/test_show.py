@@ -103,6 +103,42 @@ def test_short_work_says_nothing_without_a_terminal(capsys):
     assert capsys.readouterr() == ("", "verify: records\\x1b[31m\nverify: smoke\n")
 
 
+def in_a_terminal(*words):
+    """(exit code, stdout, what a terminal on stderr was sent) of a verb whose stdout is a pipe."""
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    for name in ("CI", "NO_COLOR"):
+        environment.pop(name, None)
+    command = [sys.executable, "-m", "harness", *words]
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    os.close(theirs)
+    with child.stdout:
+        out = child.stdout.read()
+    said = b""
+    while data := drained(ours):
+        said += data
+    os.close(ours)
+    return child.wait(), out, said
+
+
+def drained(terminal):
+    """What is left to read; nothing at the end, which some systems say by an error."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
+
+
+def test_progress_is_on_stderr_alone():
+    """A spinner with the step on stderr's terminal, which leaves nothing; plain rows in stdout's pipe."""
+    code, out, said = in_a_terminal("inputs", "verify", "fixtures", "--protocol", "nano-behavior")
+    assert code == 0
+    assert b"inputs verify" in said
+    assert said.rstrip().endswith(b"\x1b[2K")
+    assert b"\x1b" not in out
+    assert {line.split(b"\t")[2] for line in out.splitlines()} == {b"present"}
+
+
 PROGRAM = """
 from harness.cli import show
 for number in range(20_000):

@@ -1,4 +1,7 @@
-"""`python -m harness VERB`."""
+"""`python -m harness VERB`. Which verb stands where in the help is `harness.cli.map`'s."""
+
+import sys
+from typing import Any
 
 import typer
 
@@ -7,15 +10,16 @@ from harness.cli.claims import claims
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
 from harness.cli.judge import app as judge_app
+from harness.cli.map import HEAD, Map
 from harness.cli.profile import app as profile_app
 from harness.cli.prompts import prompts
 from harness.cli.report import export, report
+from harness.cli.show import is_terminal
 from harness.cli.snapshots import app as snapshots_app
 from harness.cli.verify import verify
 
-app = typer.Typer(
-    help="Verification harness for preregistered LLM experiments.", no_args_is_help=True, pretty_exceptions_enable=False
-)
+# No completion is offered: a shell completes a program's name, and this one has none of its own.
+app = typer.Typer(cls=Map, help=HEAD, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(inputs.app, name="inputs")
 app.add_typer(judge_app, name="judge")
 app.add_typer(profile_app, name="profile")
@@ -29,5 +33,19 @@ app.command()(claims)
 app.command(hidden=True)(generate)
 
 
+def main() -> None:
+    """Run the verb that the arguments name; without a terminal help and usage errors are plain lines too."""
+    command = typer.main.get_command(app)
+    if not is_terminal(sys.stdout):
+        _plain(command)
+    command(prog_name="python -m harness")
+
+
+def _plain(command: Any) -> None:
+    command.rich_markup_mode = None
+    for one in getattr(command, "commands", {}).values():
+        _plain(one)
+
+
 if __name__ == "__main__":
-    app(prog_name="python -m harness")
+    main()

@@ -4,55 +4,61 @@ Exit 0: listed, or nothing in the write-up that the run doesn't support; 1: find
 read, or the run isn't judged. A permitted claim that is refuted is a result and no error of this verb.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from harness.canon import canonical_bytes
 from harness.claims.judge import claims_of
-from harness.claims.load import Registration, load_claims
-from harness.claims.view import RunView, judged_view
-from harness.claims.writeup import check_text
-from harness.cli.errors import any_letter
+from harness.claims.load import load_claims
+from harness.claims.view import judged_view
+from harness.claims.writeup import Finding, check_text
+from harness.cli import show
+from harness.cli.options import Judged
+from harness.cli.working import working
 from harness.errors import HarnessError, StorageError
 from harness.files import read_bytes
 from harness.journal.folder import write_once
 from harness.records.claims import Claims, PermittedResult
+from harness.records.verbs import CheckedWriteUp, WriteUpLine
 
 NOT_CHECKED = 2
 FILE = "claims.json"
+STYLES = {"SUPPORTED": "green", "REFUTED": "red", "NOT CHECKED": "yellow"}
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that a session judged.")]
-Json = Annotated[bool, typer.Option("--json", help="claims.json's bytes on stdout, and nothing else.")]
-Check = Annotated[Path | None, typer.Option("--check", metavar="FILE", help="A write-up in Markdown to read.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON document on stdout: claims.json, or with --check the findings.")
+]
+Check = Annotated[
+    Path | None,
+    typer.Option("--check", metavar="FILE", help="Read a write-up in Markdown for what RUN doesn't support."),
+]
 Write = Annotated[bool, typer.Option("--write", help="Write claims.json into RUN, where no session did.")]
 
 
-def claims(run: Run, *, json: Json = False, check: Check = None, write: Write = False) -> None:
-    """What RUN supports: each permitted claim with its counts, and every prohibited one.
+def claims(run: Judged, *, json: Json = False, check: Check = None, write: Write = False) -> None:
+    """List what RUN supports, each claim with its counts; --check reads a write-up against it.
 
-    Exit 0: listed, or the write-up says no more than RUN supports; 1: it does; 2: can't be checked.
+    Exit 0: listed, or the write-up says no more than RUN supports; 1: it says more; 2: can't be checked.
     """
     try:
-        view = judged_view(run)
-        registration = load_claims(view.loaded)
-        record = claims_of(view, registration)
+        with working("claims") as note:
+            note("the run's records")
+            view = judged_view(run)
+            registration = load_claims(view.loaded)
+            record = claims_of(view, registration)
         if write:
             write_once(view.folder.file(FILE), record, what="claims")
         document = None if check is None else _document(check)
     except HarnessError as error:
-        typer.echo(str(error), err=True)
+        show.tell(error)
         raise typer.Exit(NOT_CHECKED) from error
-    any_letter()
-    if json:
-        typer.echo(canonical_bytes(record), nl=False)
     if check is not None and document is not None:
-        _check(check, document, view, record, registration)
-    elif not json:
+        _say_findings(check, record, check_text(document, view, record, registration), json=json)
+    elif json:
+        show.document(record)
+    else:
         _show(record)
 
 
@@ -63,64 +69,57 @@ def _document(path: Path) -> str:
         raise StorageError(str(path), expected="UTF-8 text", found=str(error), todo="Save it as UTF-8.") from error
 
 
-def _check(path: Path, document: str, view: RunView, record: Claims, registration: Registration) -> None:
+def _say_findings(path: Path, record: Claims, findings: Sequence[Finding], *, json: bool) -> None:
     """One line a finding: file:line, what, expected, found. Exit 1 where there is any."""
-    findings = check_text(document, view, record, registration)
-    for one in findings:
-        typer.echo(f"{path}:{one.line}: {one.what}: expected {one.expected}, found {one.found}")
-    where = f"{record.protocol} {record.run_id}, claims {record.claims_sha256}"
-    typer.echo(f"{len(findings)} findings under {where}", err=True)
-    if findings:
+    lines = [WriteUpLine(line=one.line, what=one.what, expected=one.expected, found=one.found) for one in findings]
+    if json:
+        made = CheckedWriteUp(
+            schema=1,
+            path=show.valid(path),
+            protocol=record.protocol,
+            run_id=record.run_id,
+            claims_sha256=record.claims_sha256,
+            findings=tuple(lines),
+        )
+        show.document(made)
+    else:
+        for one in lines:
+            show.line(f"{path}:{one.line}: {one.what}: expected {one.expected}, found {one.found}")
+    show.tell(f"{len(lines)} findings under {record.protocol} {record.run_id}, claims {record.claims_sha256}")
+    if lines:
         raise typer.Exit(1)
 
 
 def _show(record: Claims) -> None:
-    console = Console(soft_wrap=not _is_terminal())
     port = ", PORT: not the registered run" if record.port else ""
     state = "passed" if record.passed else "NOT passed"
-    console.print(Text(f"{record.result_name}: {record.protocol} {record.tier} {record.run_id}, {state}{port}"))
-    console.print(Text(f"protocol {record.protocol_digest}"))
-    console.print(Text(f"claims {record.claims_sha256}, {record.claims_registered}"))
+    show.line(f"{record.result_name}: {record.protocol} {record.tier} {record.run_id}, {state}{port}")
+    show.line(f"protocol {record.protocol_digest}")
+    show.line(f"claims {record.claims_sha256}, {record.claims_registered}")
     for heading, title in (("results", "Permitted"), ("diagnostics", "Diagnostics")):
         listed = [one for one in record.permitted if one.heading == heading]
         if listed:
-            console.print(Text(f"\n{title}"))
+            _heading(title)
         for one in listed:
-            _permitted(console, one)
-    console.print(Text("\nProhibited, whatever a run gives"))
+            _permitted(one)
+    _heading("Prohibited, whatever a run gives")
     for prohibited in record.prohibited:
-        console.print(Text(f"  {prohibited.id}: {prohibited.text}"))
-    console.print(Text("\nDifferences from the published and the registered run"))
-    _differences(console, record)
-    console.print(Text("\nRecords, by SHA-256"))
-    for name, sha256 in record.records.items():
-        console.print(Text(f"  {sha256}  {name}"))
+        show.line(f"  {prohibited.id}: {prohibited.text}")
+    _heading("Differences from the published and the registered run")
+    rows = [(one.kind, one.field, one.registered, one.found) for one in record.differences]
+    show.table(("kind", "field", "registered", "here"), rows)
+    _heading("Records, by SHA-256")
+    show.table(("SHA-256", "file"), [(sha256, name) for name, sha256 in record.records.items()])
 
 
-def _permitted(console: Console, one: PermittedResult) -> None:
-    styles = {"SUPPORTED": "green", "REFUTED": "red", "NOT CHECKED": "yellow"}
-    console.print(
-        Text("  ").append(one.status, style=styles[one.status]).append(f" {one.id}: {one.statement or one.text}")
-    )
+def _heading(title: str) -> None:
+    show.line()
+    show.line((title, "bold"))
+
+
+def _permitted(one: PermittedResult) -> None:
+    show.line("  ", (one.status, STYLES[one.status]), f" {one.id}: {one.statement or one.text}")
     for reason in one.why:
-        console.print(Text(f"    {reason}"))
+        show.line(f"    {reason}")
     for figure in one.figures:
-        console.print(Text(f"    {figure.name} {figure.count}/{figure.of} ({figure.source})"))
-
-
-def _differences(console: Console, record: Claims) -> None:
-    """A table in a terminal, plain lines elsewhere."""
-    if not _is_terminal():
-        for one in record.differences:
-            console.print(Text(f"  {one.kind}  {one.field}  registered: {one.registered}  here: {one.found}"))
-        return
-    table = Table(box=None, pad_edge=False)
-    for name in ("kind", "field", "registered", "here"):
-        table.add_column(name, overflow="fold")
-    for one in record.differences:
-        table.add_row(*(Text(words) for words in (one.kind, one.field, one.registered, one.found)))
-    console.print(table)
-
-
-def _is_terminal() -> bool:
-    return Console().is_terminal
+        show.line(f"    {figure.name} {figure.count}/{figure.of} ({figure.source})")

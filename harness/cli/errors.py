@@ -1,19 +1,12 @@
-"""How every verb reports a HarnessError: its one line on stderr, exit code 1, no traceback; and what it may print."""
+"""How every verb reports a HarnessError: its one line on stderr, exit code 1, no traceback; under `--json` the same."""
 
-import io
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
 
+from harness.cli.show import tell
 from harness.errors import HarnessError
-
-
-def any_letter() -> None:
-    """From here on a letter that stdout's encoding doesn't have is printed as its escape, and ends nothing."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -22,5 +15,5 @@ def errors_to_stderr() -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
-        typer.echo(str(error), err=True)
+        tell(error)
         raise typer.Exit(1) from error

@@ -7,10 +7,10 @@ right there is an error with the value that was found.
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-
+from harness.cli import show
 from harness.cli.errors import errors_to_stderr
-from harness.cli.prompts import Checkpoint, Folders, Named
+from harness.cli.options import Checkpoint, Folders, Json, Named
+from harness.cli.working import working
 from harness.errors import ProtocolError
 from harness.inputs.find import FoundInputs, Missing, find_inputs, search_folders
 from harness.inputs.scan import scan
@@ -34,16 +34,27 @@ from harness.records.base import Unfrozen
 from harness.records.manifest import ManifestSource
 from harness.records.protocol import Protocol
 from harness.records.sources import Domain
+from harness.records.verbs import FrozenProtocol
 
 
-def freeze(protocol: Named, inputs: Folders = None, checkpoint: Checkpoint = None) -> None:
-    """Write manifest.json and the digest files of PROTOCOL. Refused where it has snapshots or runs already."""
-    with errors_to_stderr():
+def freeze(protocol: Named, inputs: Folders = None, checkpoint: Checkpoint = None, *, json: Json = False) -> None:
+    """Write manifest.json and the digest files of PROTOCOL, from its inputs and tokenizer.
+
+    Exit 0: frozen; 1: refused, where it has snapshots or runs already, or something isn't as registered.
+    """
+    with errors_to_stderr(), working("freeze") as note:
+        note("sources and prompts")
         loaded = freeze_protocol(protocol, inputs or [], checkpoint=checkpoint, tree=places())
     count = len(loaded.manifest.sources) - len(loaded.unfrozen)
-    typer.echo(f"{protocol}: {count} sources frozen, {len(loaded.unfrozen)} unfrozen, protocol digest {loaded.digest}")
-    for source in loaded.unfrozen:
-        typer.echo(f"{source.domain}  {source.source_id}  unfrozen: {source.reason}")
+    if json:
+        made = FrozenProtocol(
+            schema=1, protocol=protocol, protocol_digest=loaded.digest, frozen=count, unfrozen=loaded.unfrozen
+        )
+        show.document(made)
+        return
+    show.line(f"{protocol}: {count} sources frozen, {len(loaded.unfrozen)} unfrozen, protocol digest {loaded.digest}")
+    rows = [(one.domain, one.source_id, f"unfrozen: {one.reason}") for one in loaded.unfrozen]
+    show.table(("domain", "source", "state"), rows)
 
 
 def freeze_protocol(

@@ -4,6 +4,9 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from harness.cli.errors import errors_to_stderr
 from harness.errors import SessionError
@@ -19,8 +22,11 @@ PARENT_POLL_S = 0.5
 ORPHANED = 3
 
 
-def generate(folder: Path) -> None:
-    """Generate a requested grid in this fresh process, unable to read the run it must reproduce."""
+def generate(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder with request.json.")]) -> None:
+    """Generate a requested grid in this fresh process; started by the harness, not by hand.
+
+    Exit 0: generated; 1: it couldn't be; 3: the session that asked for it is gone.
+    """
     with errors_to_stderr():
         call = read_child_request(folder / "request.json")
         forbid_reading(tuple(Path(one) for one in call.forbidden), but=folder)

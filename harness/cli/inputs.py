@@ -4,16 +4,17 @@ Both read protocol.toml alone, so they serve a protocol that isn't frozen yet to
 digests before it uses any of this. Knows no rows and no sources.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from harness.cli import show
 from harness.cli.errors import errors_to_stderr
+from harness.cli.map import Verbs
+from harness.cli.options import Json
+from harness.cli.working import working
 from harness.errors import HarnessError, ProtocolError
 from harness.inputs.find import (
     Altered,
@@ -31,64 +32,81 @@ from harness.protocols.load import protocol_ids, read_protocol
 from harness.records.base import Frozen
 from harness.records.protocol import Protocol
 from harness.records.sources import InputFile
+from harness.records.verbs import FileState, InputLine, InputList
 
-app = typer.Typer(help="Registered input files: verify and fetch.", no_args_is_help=True)
+app = typer.Typer(cls=Verbs)
 
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", envvar="HARNESS_INPUTS", help="Folder of input files; any names, any depth.")
 ]
-Named = Annotated[list[str] | None, typer.Option("--protocol", metavar="ID", help="Repeatable; default: all.")]
-Line = tuple[str, str, str, str, str]
+Named = Annotated[
+    list[str] | None,
+    typer.Option("--protocol", metavar="ID", help="Protocol whose inputs are meant; repeatable; default: all."),
+]
 HEADINGS = ("protocol", "input", "state", "registered SHA-256", "where")
+THERE = ("present", "fetched", "already there")
+STYLES = {
+    **dict.fromkeys(THERE, "green"),
+    **dict.fromkeys(("altered", "failed"), "red"),
+    **dict.fromkeys(("missing", "unfrozen", "not fetched"), "yellow"),
+}
+
+
+@app.callback()
+def inputs() -> None:
+    """Registered data files: verify that they are here, fetch those that can be had."""
 
 
 @app.command()
-def verify(folder: Folder, protocol: Named = None) -> None:
-    """Say for each registered file whether its bytes are in DIR. Exit 0: all are; 1: not all."""
-    with errors_to_stderr():
+def verify(folder: Folder, protocol: Named = None, *, json: Json = False) -> None:
+    """Say for each registered file whether its bytes are in DIR.
+
+    Exit 0: all are; 1: not all, or DIR can't be read.
+    """
+    with errors_to_stderr(), working("inputs verify") as note:
         protocols = _protocols(protocol)
-        inputs = [file for one in protocols for file in one.inputs]
-        files = scan(search_folders(inputs, (folder,)))
+        note("hashing files")
+        registered = [file for one in protocols for file in one.inputs]
+        files = scan(search_folders(registered, (folder,)))
         states = [(one, find_among(one.inputs, files)) for one in protocols]
-    _show(
-        [
-            _line(one.id, file, state)
-            for one, found in states
-            for file, state in zip(one.inputs, found.states, strict=True)
-        ]
-    )
     for one, found in states:
         _warn_of_strays(one.id, found.altered, found.states)
-    if not all(isinstance(state, Present) for _, found in states for state in found.states):
-        raise typer.Exit(1)
+    lines = [
+        _line(one.id, file, state)
+        for one, found in states
+        for file, state in zip(one.inputs, found.states, strict=True)
+    ]
+    _end(lines, json=json)
 
 
 @app.command()
-def fetch(folder: Folder, protocol: Named = None) -> None:
-    """Download what is missing in DIR from its publisher. Exit 0: all files are there; 1: not all."""
-    with errors_to_stderr():
-        protocols = _protocols(protocol)
-    lines = [line for one in protocols for file in one.inputs for line in _fetch_line(one.id, file, folder)]
-    _show(lines)
-    if not all(state in ("fetched", "already there") for _, _, state, _, _ in lines):
-        raise typer.Exit(1)
+def fetch(folder: Folder, protocol: Named = None, *, json: Json = False) -> None:
+    """Download what is missing in DIR from its publisher.
+
+    Exit 0: all files are there; 1: not all.
+    """
+    lines = []
+    with errors_to_stderr(), working("inputs fetch") as note:
+        for one in _protocols(protocol):
+            for file in one.inputs:
+                note(f"{one.id} {file.name}")
+                lines.append(_fetched(one.id, file, folder))
+    _end(lines, json=json)
 
 
-def _fetch_line(protocol: str, file: InputFile, folder: Path) -> Iterator[Line]:
+def _fetched(protocol: str, file: InputFile, folder: Path) -> InputLine:
     # pooch brings requests: only this command pays for it.
     from harness.inputs.fetch import Fetched, NotFetched, fetch_inputs  # noqa: PLC0415
 
     try:
         state = fetch_inputs((file,), folder)[0]
     except HarnessError as error:
-        typer.echo(str(error), err=True)
-        yield (protocol, file.name, "failed", _registered(file), publisher(file))
-        return
+        show.tell(error)
+        return _made(protocol, file, "failed", publisher(file))
     if isinstance(state, NotFetched):
-        yield (protocol, file.name, "not fetched", _registered(file), f"{state.why}; {state.location}")
-    else:
-        word = "fetched" if isinstance(state, Fetched) else "already there"
-        yield (protocol, file.name, word, _registered(file), location_of(state.present))
+        return _made(protocol, file, "not fetched", f"{state.why}; {state.location}")
+    word: FileState = "fetched" if isinstance(state, Fetched) else "already there"
+    return _made(protocol, file, word, location_of(state.present))
 
 
 def _protocols(named: Sequence[str] | None) -> list[Protocol]:
@@ -104,40 +122,38 @@ def _protocols(named: Sequence[str] | None) -> list[Protocol]:
     return [read_protocol(places().protocols / name / "protocol.toml") for name in named or known]
 
 
-def _line(protocol: str, file: InputFile, state: InputState) -> Line:
+def _line(protocol: str, file: InputFile, state: InputState) -> InputLine:
     match state:
         case Present():
-            return (protocol, file.name, "present", state.sha256, location_of(state))
+            return _made(protocol, file, "present", location_of(state))
         case Altered():
             where = f"{location_of(state)}: expected {state.expected}, found {state.found}; {publisher(file)}"
-            return (protocol, file.name, "altered", _registered(file), where)
+            return _made(protocol, file, "altered", where)
         case Missing():
-            word = "missing" if isinstance(file.digest, Frozen) else "unfrozen"
-            return (protocol, file.name, word, _registered(file), f"{state.why}; {state.location}")
+            word: FileState = "missing" if isinstance(file.digest, Frozen) else "unfrozen"
+            return _made(protocol, file, word, f"{state.why}; {state.location}")
+
+
+def _made(protocol: str, file: InputFile, state: FileState, where: str) -> InputLine:
+    registered = file.digest.sha256 if isinstance(file.digest, Frozen) else "unfrozen"
+    where = show.valid(where)
+    return InputLine(protocol=protocol, input=file.name, state=state, registered=registered, where=where)
 
 
 def _warn_of_strays(protocol: str, altered: Sequence[Altered], states: Sequence[InputState]) -> None:
     for one in altered:
         if one not in states:
             where = f"{protocol} {one.name}: also altered: {location_of(one)}"
-            typer.echo(_ascii(f"{where}: expected {one.expected}, found {one.found}"), err=True)
+            show.tell(f"{where}: expected {one.expected}, found {one.found}")
 
 
-def _registered(file: InputFile) -> str:
-    return file.digest.sha256 if isinstance(file.digest, Frozen) else "unfrozen"
-
-
-def _show(lines: Sequence[Line]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        for line in lines:
-            typer.echo(_ascii("  ".join(line)))
-        return
-    table = Table(*HEADINGS)
-    for line in lines:
-        table.add_row(*(Text(_ascii(cell), overflow="fold") for cell in line))
-    console.print(table)
-
-
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode("ascii")
+def _end(lines: Sequence[InputLine], *, json: bool) -> None:
+    """Print the lines; exit 1 where a file isn't there."""
+    complete = all(one.state in THERE for one in lines)
+    if json:
+        show.document(InputList(schema=1, complete=complete, inputs=tuple(lines)))
+    else:
+        rows = [(one.protocol, one.input, one.state, one.registered, one.where) for one in lines]
+        show.table(HEADINGS, rows, STYLES)
+    if not complete:
+        raise typer.Exit(1)

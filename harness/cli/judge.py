@@ -4,7 +4,6 @@ Exit 0: every line was judged; 1: there are error lines or programs without a ve
 all or the lines can't be written, and the reason is on stderr. The last lines on stderr are the counts.
 """
 
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,9 @@ from typing import Annotated, NoReturn
 import msgspec
 import typer
 
-from harness.cli.prompts import Folders
+from harness.cli.map import Verbs
+from harness.cli.options import Folders
+from harness.cli.show import drop_stdout, tell
 from harness.errors import HarnessError, StorageError
 from harness.judge import code as programs
 from harness.judge.code import CodeJudge, CodeLine, CodeRuleName, names_its_task
@@ -29,9 +30,7 @@ from harness.judge.tasks import HumanEval
 NOTHING_JUDGED = 2
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-app = typer.Typer(
-    help="Judge outputs that exist already: JSON lines in, JSON lines out, in order.", no_args_is_help=True
-)
+app = typer.Typer(cls=Verbs)
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="JSON lines, also gzipped; - for standard input.")]
 NumericRule = Annotated[NumericRuleName, typer.Option("--rule", help="How a number is read.")]
@@ -39,7 +38,11 @@ CodeRule = Annotated[CodeRuleName, typer.Option("--rule", help="How a program is
 Image = Annotated[
     str | None,
     typer.Option(
-        "--image", "--sandbox-image", metavar="NAME", envvar="HARNESS_SANDBOX_IMAGE", help="Image that has a Python."
+        "--image",
+        "--sandbox-image",
+        metavar="NAME",
+        envvar="HARNESS_SANDBOX_IMAGE",
+        help="Container image that has a Python.",
     ),
 ]
 Prompts = Annotated[
@@ -48,15 +51,18 @@ Prompts = Annotated[
 ]
 
 
+@app.callback()
+def outputs() -> None:
+    """Judge numbers or programs of any harness: JSON lines in, JSON lines out, in order."""
+
+
 @app.command()
 def numeric(file: File, rule: NumericRule = NumericRuleName.NUMERIC_V1) -> None:
-    """Numbers against gold numbers.
+    """Judge numbers against gold numbers.
 
     Lines have id, text and gold, and may have natural_eos.
 
-    Exit 0: all judged; 1: error lines; 2: nothing could be judged.
-
-    The counts are on stderr.
+    Exit 0: all judged; 1: error lines; 2: nothing could be judged. The counts are on stderr.
     """
     summary = Summary(rule.value)
     with _nothing_without_lines(summary), opened(file) as stream:
@@ -73,15 +79,12 @@ def code(
     prompts: Prompts = None,
     inputs: Folders = None,
 ) -> None:
-    """Programs against tests, each in a fresh container.
+    """Judge programs by their tests, each in a fresh container.
 
-    Lines have id, prompt, entry_point, test, and text or candidate.
+    Lines have id, prompt, entry_point, test, and text or candidate; a HumanEval samples file serves as it is.
 
-    A HumanEval samples file (task_id, completion) serves as it is.
-
-    Exit 0: all judged; 1: error lines or programs without a verdict; 2: nothing could be judged.
-
-    The counts are on stderr.
+    Exit 0: all judged; 1: error lines or programs without a verdict; 2: nothing could be judged. The counts are on
+    stderr.
     """
     summary, tasks = Summary(rule.value), HumanEval(prompts, inputs or [])
     with _nothing_without_lines(summary), opened(file) as stream:
@@ -94,10 +97,10 @@ def code(
             for line in judge.judge(chain([first], lines)):
                 _write(line, summary)
     if judge.failure is not None:
-        typer.echo(str(judge.failure), err=True)
+        tell(judge.failure)
     if tasks.origin:
-        typer.echo(f"tasks: {tasks.origin}", err=True)
-    typer.echo(f"image {engine.image_id}, {engine.python}, checker {engine.harness_sha256}", err=True)
+        tell(f"tasks: {tasks.origin}")
+    tell(f"image {engine.image_id}, {engine.python}, checker {engine.harness_sha256}")
     _end(summary, summary.code())
 
 
@@ -107,7 +110,7 @@ def _nothing_without_lines(summary: Summary) -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
-        typer.echo(str(error), err=True)
+        tell(error)
         raise typer.Exit(1 if summary.lines else NOTHING_JUDGED) from error
 
 
@@ -157,18 +160,18 @@ def _write(line: NumericLine | CodeLine | ErrorLine, summary: Summary) -> None:
 
 def _no_room(error: OSError) -> NoReturn:
     """Say so once and end; what couldn't be written is dropped, or Python would try again at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    drop_stdout()
     said = StorageError(
         "standard output",
         expected="room for every line",
         found=error.strerror or type(error).__name__,
         todo="Free disk space and judge the whole file again: the last line may be cut.",
     )
-    typer.echo(str(said), err=True)
+    tell(said)
     raise typer.Exit(NOTHING_JUDGED) from error
 
 
 def _end(summary: Summary, counts: str) -> None:
-    typer.echo(counts, err=True)
+    tell(counts)
     if not summary.whole:
         raise typer.Exit(1)

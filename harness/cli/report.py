@@ -7,10 +7,14 @@ from typing import Annotated
 
 import typer
 
+from harness.canon import sha256_hex
+from harness.cli import show
 from harness.cli.errors import errors_to_stderr
+from harness.cli.options import Json, Judged
+from harness.cli.working import working
 from harness.errors import SessionError
-
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a judged session.")]
+from harness.files import read_bytes
+from harness.records.verbs import WrittenReport, WrittenTable
 
 
 class Table(StrEnum):
@@ -20,13 +24,22 @@ class Table(StrEnum):
     csv = "csv"
 
 
-def report(run: Run) -> None:
-    """Write RUN/report.html from the run folder: claims, gates, figures and a page for each cell, in one file."""
-    with errors_to_stderr():
+def report(run: Judged, *, json: Json = False) -> None:
+    """Write RUN as one page, RUN/report.html, and print where it is.
+
+    Exit 0: written; 1: refused, where RUN isn't judged or was altered.
+    """
+    with errors_to_stderr(), working("report") as note:
         _require_drawing()
         from harness.report.make import write_report  # noqa: PLC0415  needs the extra `report`, other verbs don't
 
-        typer.echo(str(write_report(run)))
+        path = write_report(run, note=note)
+        data = read_bytes(path, what="report")
+    if json:
+        made = WrittenReport(schema=1, path=show.valid(path), bytes=len(data), sha256=sha256_hex(data))
+        show.document(made)
+    else:
+        show.line(str(path))
 
 
 def _require_drawing() -> None:
@@ -36,14 +49,34 @@ def _require_drawing() -> None:
 
 
 def export(
-    run: Run,
+    run: Judged,
     to: Annotated[Table, typer.Option("--to", help="Format of the table.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write; without it one in the current folder.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="File to write; default: PROTOCOL-RUN.parquet or .csv here."),
     ] = None,
+    *,
+    json: Json = False,
 ) -> None:
-    """Write the run's cells as a table, one row a cell."""
-    with errors_to_stderr():
+    """Write RUN's cells as a table, one row a cell; print where it is.
+
+    Exit 0: written; 1: refused, where RUN isn't judged or was altered, or FILE is inside RUN.
+    """
+    with errors_to_stderr(), working("export") as note:
         from harness.export.write import export as write  # noqa: PLC0415  loads what tables need
 
-        typer.echo(str(write(run, to.value, out)))
+        written = write(run, to.value, out, note=note)
+        data = read_bytes(written.path, what="table")
+    if json:
+        made = WrittenTable(
+            schema=1,
+            path=show.valid(written.path),
+            format=to.value,
+            bytes=len(data),
+            sha256=sha256_hex(data),
+            rows=written.rows,
+            columns=written.columns,
+        )
+        show.document(made)
+    else:
+        show.line(str(written.path))

@@ -5,22 +5,37 @@ from typing import Annotated
 
 import typer
 
+from harness.cli import show
 from harness.cli.errors import errors_to_stderr
+from harness.cli.map import Verbs
+from harness.cli.options import Json
+from harness.cli.working import working
 from harness.snapshots.store import accept as accept_run
 from harness.snapshots.store import frozen_folder
 
-app = typer.Typer(help="Frozen results.", no_args_is_help=True)
+app = typer.Typer(cls=Verbs)
 
 
 @app.callback()
 def snapshots() -> None:
-    """Frozen results of accepted runs."""
+    """Frozen results: accept a passed formal run, which others then replay."""
 
 
 @app.command()
-def accept(run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a passed formal session.")]) -> None:
-    """Freeze RUN's cells. Refused for a port, an altered or failed run, or where results are frozen."""
-    with errors_to_stderr():
+def accept(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a passed formal session.")],
+    *,
+    json: Json = False,
+) -> None:
+    """Freeze RUN's cells under snapshots/: the only way in which frozen results come to be.
+
+    Exit 0: frozen; 1: refused: a port, an altered or failed run, or results are frozen already.
+    """
+    with errors_to_stderr(), working("snapshots accept") as note:
+        note("the run's records")
         index = accept_run(run)
+    if json:
+        show.document(index)
+        return
     where = frozen_folder(index.protocol)
-    typer.echo(f"{index.protocol}: {len(index.units)} files frozen from run {index.run_sha256} in {where}")
+    show.line(f"{index.protocol}: {len(index.units)} files frozen from run {index.run_sha256} in {where}")

@@ -5,13 +5,14 @@ In CSV a list is JSON text, a truth value `true` or `false`, and a missing value
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from harness.claims.view import RunView, judged_view
+from harness.claims.view import judged_view
 from harness.errors import StorageError
 from harness.export.columns import COLUMNS, Cell, Kind
 from harness.export.rows import rows
@@ -22,21 +23,36 @@ Format = Literal["parquet", "csv"]
 Rows = Iterable[Mapping[str, Cell]]
 
 
-def export(run: Path, kind: Format, out: Path | None, tree: Places | None = None) -> Path:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A table on disk: where, how many rows, and the names of its columns in order."""
+
+    path: Path
+    rows: int
+    columns: tuple[str, ...]
+
+
+def export(
+    run: Path,
+    kind: Format,
+    out: Path | None,
+    tree: Places | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Written:
     """Write the cells of a judged run to `out`, else to PROTOCOL-RUN.csv or .parquet in the current folder.
 
-    StorageError for a file inside the run folder, which would no longer be what its audit record speaks for.
+    StorageError for a file inside the run folder, which would no longer be what its audit record speaks for. `note` is
+    told each step before it is taken.
     """
+    note("the run's records")
     view = judged_view(run, tree)
     target = out or Path(f"{view.audit.protocol}-{view.audit.run_id}.{kind}")
     _require_outside(run, target)
-    write_atomic(target, table_bytes(view, kind))
-    return target
-
-
-def table_bytes(view: RunView, kind: Format) -> bytes:
-    """The whole table in memory: a run has hundreds of cells."""
-    return csv_bytes(rows(view)) if kind == "csv" else parquet_bytes(rows(view))
+    note("cells")
+    made = list(rows(view))  # the whole table in memory: a run has hundreds of cells
+    note("the table")
+    write_atomic(target, csv_bytes(made) if kind == "csv" else parquet_bytes(made))
+    return Written(target, len(made), tuple(column.name for column in COLUMNS))
 
 
 def csv_bytes(made: Rows) -> bytes:

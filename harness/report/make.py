@@ -60,9 +60,14 @@ class Page:
     made_with: str
 
 
-def write_report(run: Path, tree: Places | None = None) -> Path:
-    """Write RUN/report.html and return where it is; HarnessError where the run can't be judged from its folder."""
+def write_report(run: Path, tree: Places | None = None, note: Callable[[str], None] = lambda _: None) -> Path:
+    """Write RUN/report.html and return where it is; HarnessError where the run can't be judged from its folder.
+
+    `note` is told each step before it is taken.
+    """
+    note("the run's records")
     view = judged_view(run, tree)
+    note("the page")
     target = view.folder.file(REPORT)
     write_atomic(target, report_bytes(view, tree))
     return target

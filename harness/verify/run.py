@@ -40,8 +40,11 @@ STEPS: tuple[tuple[str, Callable[[Ground], Lines]], ...] = (
 )
 
 
-def verify(path: Path, tree: Places | None = None) -> Verification:
-    """Everything that can be verified of a run folder; nothing is raised for what is wrong with it."""
+def verify(path: Path, tree: Places | None = None, note: Callable[[str], None] = lambda _: None) -> Verification:
+    """Everything that can be verified of a run folder; nothing is raised for what is wrong with it.
+
+    `note` is told each step before it is taken.
+    """
     folder, tree = RunFolder(path), tree or places()
     lines: list[VerifiedLine] = []
     audit = _audit(folder, lines)
@@ -49,6 +52,7 @@ def verify(path: Path, tree: Places | None = None) -> Verification:
     if audit is not None and loaded is not None:
         ground = Ground(loaded, folder, audit, tree)
         for name, step in STEPS:
+            note(name)
             lines += _taken(name, step, ground)
     states = {one.state for one in lines}
     return Verification(

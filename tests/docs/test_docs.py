@@ -37,6 +37,7 @@ TABLES = {
     "claims.md": ("claims",),
     "verify.md": ("verification",),
     "attempts.md": ("attempts_file",),
+    "cli.md": ("verbs",),
     "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
 }
@@ -232,6 +233,10 @@ def command_problem(command: str, pytest_help: str) -> str | None:
 def harness_problem(words: list[str]) -> str | None:
     """A verb or option that `python -m harness` doesn't have."""
     command = typer.main.get_command(app)
+    if words[-1:] == ["--help"]:
+        words = words[:-1]
+        if not words:
+            return None
     while hasattr(command, "commands"):
         if not words or words[0] not in command.commands:
             return f"no verb {words[:1]}"

@@ -1,12 +1,14 @@
 """`inputs verify` and `inputs fetch`: one line a file, exit codes, errors as one line."""
 
+import sys
+
 import msgspec
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from harness.canon import sha256_hex
 from harness.cli import inputs as cli
+from harness.cli import show
 from harness.places import places
 
 
@@ -57,7 +59,7 @@ def test_all_present(invoke, protocol_file, data, registered, pool_bytes):
     (data / "any").write_bytes(pool_bytes)
     result = invoke("verify", data)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == f"one  pool  present  {sha256_hex(pool_bytes)}  {data / 'any'}\n"
+    assert result.stdout == f"one\tpool\tpresent\t{sha256_hex(pool_bytes)}\t{data / 'any'}\n"
 
 
 @pytest.mark.parametrize("state", ["missing", "altered", "unfrozen"])
@@ -71,9 +73,9 @@ def test_not_all_present(invoke, protocol_file, data, registered, state):
     result = invoke("verify", data)
     first, second = result.stdout.splitlines()
     assert result.exit_code == 1
-    assert first.startswith(f"one  pool  {state}  ")
+    assert first.startswith(f"one\tpool\t{state}\t")
     assert "https://example.org/pool" in first
-    assert second.startswith("one  y  present")
+    assert second.startswith("one\ty\tpresent\t")
     assert (sha256_hex(b"mine") in first) == (state == "altered")
 
 
@@ -119,7 +121,8 @@ def test_table_on_a_terminal(invoke, protocol_file, data, registered, monkeypatc
     """On a terminal the same cells stand in a table with headings, brackets in paths kept."""
     protocol_file("one", [registered(b"1")])
     (data / "[bold]x").write_bytes(b"1")
-    monkeypatch.setattr(cli, "Console", lambda: Console(force_terminal=True, width=400, color_system=None))
+    monkeypatch.setattr(show, "is_terminal", lambda stream: stream is sys.stdout)
+    monkeypatch.setenv("COLUMNS", "400")
     result = invoke("verify", data)
     assert result.exit_code == 0
     assert "registered SHA-256" in result.stdout
@@ -139,7 +142,7 @@ def test_fetch_reports_and_goes_on(invoke, protocol_file, data, registered, pool
     )
     result = invoke("fetch", data)
     assert result.exit_code == 1
-    assert [line.split("  ")[1:3] for line in result.stdout.splitlines()] == [
+    assert [line.split("\t")[1:3] for line in result.stdout.splitlines()] == [
         ["broken", "failed"],
         ["asked", "not fetched"],
         ["pool", "already there"],

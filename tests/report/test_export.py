@@ -158,7 +158,7 @@ def test_a_file_is_named_after_the_run(hand_run, tmp_path, monkeypatch):
     """In the current folder, where no name is given."""
     monkeypatch.chdir(tmp_path)
     for kind in ("csv", "parquet"):
-        assert export(hand_run, kind, None) == Path(f"nano-completion-formal-1.{kind}")
+        assert export(hand_run, kind, None).path == Path(f"nano-completion-formal-1.{kind}")
     assert sorted(one.name for one in tmp_path.iterdir()) == [
         "nano-completion-formal-1.csv",
         "nano-completion-formal-1.parquet",

@@ -11,7 +11,7 @@ from harness.cli.profile import app as profile_app
 from harness.cli.prompts import prompts
 from harness.cli.report import export, report
 from harness.cli.snapshots import app as snapshots_app
-from harness.cli.verify import verify
+from harness.cli.verify import attest, verify
 
 app = typer.Typer(
     help="Verification harness for preregistered LLM experiments.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -25,6 +25,7 @@ app.command()(freeze)
 app.command()(report)
 app.command()(export)
 app.command()(verify)
+app.command()(attest)
 app.command()(claims)
 app.command(hidden=True)(generate)
 

@@ -22,6 +22,7 @@ from harness.errors import HarnessError, StorageError
 from harness.files import read_bytes
 from harness.journal.folder import write_once
 from harness.records.claims import Claims, PermittedResult
+from harness.verify.attestation import said_of
 
 NOT_CHECKED = 2
 FILE = "claims.json"
@@ -53,7 +54,7 @@ def claims(run: Run, *, json: Json = False, check: Check = None, write: Write = 
     if check is not None and document is not None:
         _check(check, document, view, record, registration)
     elif not json:
-        _show(record)
+        _show(record, said_of(run))
 
 
 def _document(path: Path) -> str:
@@ -74,13 +75,14 @@ def _check(path: Path, document: str, view: RunView, record: Claims, registratio
         raise typer.Exit(1)
 
 
-def _show(record: Claims) -> None:
+def _show(record: Claims, signed: str) -> None:
     console = Console(soft_wrap=not _is_terminal())
     port = ", PORT: not the registered run" if record.port else ""
     state = "passed" if record.passed else "NOT passed"
     console.print(Text(f"{record.result_name}: {record.protocol} {record.tier} {record.run_id}, {state}{port}"))
     console.print(Text(f"protocol {record.protocol_digest}"))
     console.print(Text(f"claims {record.claims_sha256}, {record.claims_registered}"))
+    console.print(Text(f"attestation: {signed}"))
     for heading, title in (("results", "Permitted"), ("diagnostics", "Diagnostics")):
         listed = [one for one in record.permitted if one.heading == heading]
         if listed:

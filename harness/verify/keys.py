@@ -54,7 +54,7 @@ def _loaded(key: bytes, kind: bytes, where: str) -> Any:
         raise RuntimeError(f"made_by takes a key of {TYPES}, got {kind!r}")
     try:
         loaded: Any = load_ssh_public_key(kind + b" " + base64.b64encode(key))
-    except (ValueError, UnsupportedAlgorithm) as error:
+    except (ValueError, NotImplementedError, UnsupportedAlgorithm) as error:
         raise AttestationError(
             where, expected=f"a {kind.decode()} key", found=str(error), todo="Sign it again."
         ) from error

@@ -4,6 +4,7 @@
 Exit 0: it holds; 1: something doesn't, with where, expected, found and what to do; 2: something can't be checked here.
 """
 
+import shlex
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -57,7 +58,7 @@ def attest(run: Run) -> None:
     typer.echo(f"{run / ATTESTATION}: {len(statement.subject)} subjects, {statement.predicate.result}, {said_of(run)}")
     for one in about.not_checkable:
         typer.echo(f"not checkable, and said in the statement: {one}")
-    typer.echo(f"Sign it: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {run / ATTESTATION}")
+    typer.echo(f"Sign it: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {shlex.quote(str(run / ATTESTATION))}")
 
 
 def _read(path: Path | None) -> Signers | None:

@@ -1,10 +1,11 @@
 """Whether the run is attested: attestation.json says what this folder says, and a named signer signed its bytes.
 
 Two steps. `attestation` compares the statement with the one that the folder gives, subject by subject. `signature` has
-exactly one line in every verification, and it holds only over a statement that holds: a run without one is said to be
+exactly one line in every verification, and it holds only where nothing else fails: a run without one is said to be
 unsigned, and a signature of which nobody was named is said to be not verified.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.canon import canonical_bytes, sha256_hex
@@ -31,14 +32,20 @@ STALE = (
 SIGN = f"Attest the run and sign it: `ssh-keygen -Y sign -n {NAMESPACE} -f KEY {ATTESTATION}`."
 
 
-def attestation_lines(folder: RunFolder, ground: Ground | None, signers: Signers | None) -> list[VerifiedLine]:
-    """Both steps; `ground` is None where the audit record or its protocol can't be had."""
+def attestation_lines(
+    folder: RunFolder, ground: Ground | None, signers: Signers | None, earlier: Sequence[VerifiedLine] = ()
+) -> list[VerifiedLine]:
+    """Both steps; `ground` is None where the audit record or its protocol can't be had.
+
+    `earlier`: what the other steps found. The statement reaches most files through audit.json's list, so a signature
+    over it stands for a folder in which nothing fails, and for no other.
+    """
     try:
         data = read_bytes(folder.file(ATTESTATION), what="statement") if _there(folder, ATTESTATION) else None
         found = _absent(folder) if data is None else list(_statement(ground, data))
     except HarnessError as error:
         data, found = None, [fails(STEP, error.where, error.expected, error.found, error.todo or STALE)]
-    return [*found, _signature(folder, data, found, signers)]
+    return [*found, _signature(folder, data, [*earlier, *found], signers)]
 
 
 def said_of(folder: Path) -> str:
@@ -102,7 +109,7 @@ def _subjects(made: Statement, stored: Statement) -> Lines:
 def _signature(
     folder: RunFolder, data: bytes | None, found: list[VerifiedLine], signers: Signers | None
 ) -> VerifiedLine:
-    """The one line of the step `signature`. It holds only where the statement under it does."""
+    """The one line of the step `signature`. It holds only where nothing that was found before fails."""
     if not _there(folder, SIGNATURE) or not _there(folder, ATTESTATION):
         words = "unsigned: no attestation" if not _there(folder, ATTESTATION) else "unsigned"
         none = nothing(SIGNED, SIGNATURE, NAMED, words)
@@ -115,11 +122,16 @@ def _signature(
         line = _verified(read_bytes(folder.file(SIGNATURE), what="signature"), data, signers)
     except HarnessError as error:
         return fails(SIGNED, SIGNATURE, error.expected, error.found, error.todo)
-    bad = [one for one in found if one.state in ("fails", "not checkable")]
-    if line.state != "holds" or not bad:
-        return line
-    say = fails if any(one.state == "fails" for one in bad) else uncheckable
-    return say(SIGNED, SIGNATURE, "a statement that holds", f"{line.found}, over a statement that doesn't", STALE)
+    return _over(line, found) if line.state == "holds" else line
+
+
+def _over(line: VerifiedLine, found: list[VerifiedLine]) -> VerifiedLine:
+    """A line that holds, in the light of what was found before it."""
+    if any(one.state == "fails" for one in found):
+        return fails(SIGNED, SIGNATURE, "a run and a statement that hold", f"{line.found}, over what doesn't", STALE)
+    if any((one.step, one.state) == (STEP, "not checkable") for one in found):
+        return uncheckable(SIGNED, SIGNATURE, "a statement that can be held against the run", line.found, STALE)
+    return line
 
 
 def _verified(armoured: bytes, statement: bytes, signers: Signers) -> VerifiedLine:

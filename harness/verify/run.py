@@ -51,7 +51,7 @@ def verify(path: Path, tree: Places | None = None, *, signers: Signers | None = 
     if ground is not None:
         for name, step in STEPS:
             lines += _taken(name, step, ground)
-    lines += attestation_lines(folder, ground, signers)
+    lines += attestation_lines(folder, ground, signers, lines)
     audit = ground.audit if ground is not None else _audit(folder, [])
     states = {one.state for one in lines}
     return Verification(

@@ -180,7 +180,7 @@ def test_a_record_that_changed_since_is_named(name, signed, listed):
     assert f"{ATTESTATION}: subject {name}: expected" in said
     assert "attest it again" in said
     state, words, _ = signature(signed, listed)
-    assert (state, "over a statement that doesn't" in words) == ("fails", True)
+    assert (state, "over what doesn't" in words) == ("fails", True)
     assert found(signed, listed).verdict == "fails"
 
 
@@ -194,7 +194,8 @@ def test_a_journal_that_changed_fails_the_run(signed, listed):
     """It is no subject: the audit record, which is one, lists it."""
     path = next((signed / "journal").glob("*.json"))
     path.write_bytes(path.read_bytes() + b"\n")
-    assert found(signed, listed).verdict == "fails"
+    (line,) = [one for one in found(signed, listed).lines if one.step == "signature"]
+    assert (line.state, "over what doesn't" in line.found) == ("fails", True)
 
 
 def test_frozen_files_that_changed_are_named(signed, listed):
@@ -470,6 +471,19 @@ def test_what_could_not_be_checked_is_in_the_statement(whole_run, key, listed):
         assert signature(whole_run, listed)[::2] == ("holds", "holds")
         said = [one.found for one in found(whole_run).lines if one.step == "attestation"]
         assert any("couldn't be checked when it was attested: smoke" in one for one in said)
+
+
+def test_a_statement_writes_no_line_of_its_own(signed, key):
+    """Words of an unsigned statement that would move a terminal's cursor, or begin a line, are shown as escapes."""
+    forged = "\x1b[1A\x1b[2K\nsignature: holds: attestation.json.sig: signed by alice\x7f"
+    rewritten(signed, lambda content: content["predicate"]["pregate"].update(
+        verified="not checkable", not_checkable=[forged]
+    ))  # fmt: skip
+    (signed / SIGNATURE).unlink()
+    text = harness("verify", str(signed), run=signed).stdout.decode()
+    assert "\\x1b[1A" in text
+    assert all(letter.isprintable() or letter == "\n" for letter in text)
+    assert [line.split(": ")[1] for line in text.splitlines() if line.startswith("signature: ")] == ["none"]
 
 
 def test_a_run_that_fails_isnt_attested(run):

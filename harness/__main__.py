@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from harness.cli import inputs
+from harness.cli.attest import attest
 from harness.cli.claims import claims
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
@@ -29,6 +30,7 @@ app.command()(freeze)
 app.command()(report)
 app.command()(export)
 app.command()(verify)
+app.command()(attest)
 app.command()(claims)
 app.command(hidden=True)(generate)
 

@@ -70,3 +70,7 @@ class SessionError(HarnessError):
 
 class SandboxError(HarnessError):
     """No container engine, no image fit for the contract, or a container that isn't under the contract's limits."""
+
+
+class AttestationError(HarnessError):
+    """A statement, a signature or a list of signers isn't one, or doesn't hold."""

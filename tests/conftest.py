@@ -2,11 +2,13 @@
 
 Tests marked `inputs` need the registered data files, tests marked `docker` a container engine and its image, tests
 marked `cuda` a GPU, tests marked `browser` a chromium; without HARNESS_INPUTS, HARNESS_SANDBOX_IMAGE, HARNESS_CUDA or
-HARNESS_BROWSER they are deselected and listed as not run.
+HARNESS_BROWSER they are deselected and listed as not run. So are tests marked `ssh_keygen` where that program isn't on
+the path.
 """
 
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +24,7 @@ NEEDS = {
     "cuda": "HARNESS_CUDA",
     "browser": "HARNESS_BROWSER",
 }
+PROGRAMS = {"ssh_keygen": "ssh-keygen"}
 SUPPORT = Path(__file__).parent / "support"
 
 settings.register_profile("pregate", deadline=None, derandomize=True, database=None, print_blob=False)
@@ -36,11 +39,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what needs something that isn't there; a test that lacks two things is listed under the first."""
-    for marker, variable in NEEDS.items():
-        if os.environ.get(variable):
-            continue
+    missing = {marker: name for marker, name in NEEDS.items() if not os.environ.get(name)}
+    missing |= {marker: name for marker, name in PROGRAMS.items() if shutil.which(name) is None}
+    for marker, name in missing.items():
         without = [item for item in items if item.get_closest_marker(marker) is not None]
-        config.stash[NOT_RUN][variable] = [item.nodeid for item in without]
+        config.stash[NOT_RUN][name] = [item.nodeid for item in without]
         config.hook.pytest_deselected(items=without)
         items[:] = [item for item in items if item not in set(without)]
 

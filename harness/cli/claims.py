@@ -22,6 +22,7 @@ from harness.files import read_bytes
 from harness.journal.folder import write_once
 from harness.records.claims import Claims, PermittedResult
 from harness.records.verbs import CheckedWriteUp, WriteUpLine
+from harness.verify.attestation import said_of
 
 NOT_CHECKED = 2
 FILE = "claims.json"
@@ -59,7 +60,7 @@ def claims(run: Judged, *, json: Json = False, check: Check = None, write: Write
     elif json:
         show.document(record)
     else:
-        _show(record)
+        _show(record, said_of(run))
 
 
 def _document(path: Path) -> str:
@@ -90,12 +91,13 @@ def _say_findings(path: Path, record: Claims, findings: Sequence[Finding], *, js
         raise typer.Exit(1)
 
 
-def _show(record: Claims) -> None:
+def _show(record: Claims, signed: str) -> None:
     port = ", PORT: not the registered run" if record.port else ""
     state = "passed" if record.passed else "NOT passed"
     show.line(f"{record.result_name}: {record.protocol} {record.tier} {record.run_id}, {state}{port}")
     show.line(f"protocol {record.protocol_digest}")
     show.line(f"claims {record.claims_sha256}, {record.claims_registered}")
+    show.line(f"attestation: {signed}")
     for heading, title in (("results", "Permitted"), ("diagnostics", "Diagnostics")):
         listed = [one for one in record.permitted if one.heading == heading]
         if listed:

@@ -4,6 +4,8 @@ Exit 0: it holds; 1: something doesn't, with where, expected, found and what to 
 """
 
 import sys
+from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,27 +13,49 @@ import typer
 from harness.cli import show
 from harness.cli.options import Judged
 from harness.cli.working import working
+from harness.errors import HarnessError
 from harness.records.verification import Verification, VerifiedLine
+from harness.verify.attestation import SIGNED
+from harness.verify.keys import require_cryptography
 from harness.verify.run import verify as verify_run
+from harness.verify.signers import Signers, read_signers
 
 EXIT = {"holds": 0, "fails": 1, "not checkable": 2}
 STYLE = {"holds": "green", "fails": "red", "not checkable": "yellow", "none": "dim"}
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout: what was verified, line by line.")]
+Named = Annotated[
+    Path | None,
+    typer.Option("--signers", metavar="FILE", help="Who may have signed RUN: OpenSSH's allowed_signers format."),
+]
 
 
-def verify(run: Judged, *, json: Json = False) -> None:
-    """Recompute RUN's digests and records, from the protocol to the frozen snapshots.
+def verify(run: Judged, *, json: Json = False, signers: Named = None) -> None:
+    """Recompute RUN's digests and records, from the protocol to the frozen snapshots, and say who signed.
 
-    Exit 0: all holds; 1: something fails; 2: something can't be checked here.
+    Exit 0: all holds; 1: something fails, also a run that none of the signers signed; 2: something can't be checked
+    here, also a file of signers that can't be read.
     """
+    named = _read(signers)
     with working("verify") as note:
-        found = verify_run(run, note=note)
+        found = verify_run(run, note=note, signers=named)
     if json:
         show.document(found)
     else:
         _show(found)
     raise typer.Exit(EXIT[found.verdict])
+
+
+def _read(path: Path | None) -> Signers | None:
+    """The signers that were named; where they can't be read nothing is verified."""
+    if path is None:
+        return None
+    try:
+        require_cryptography()
+        return read_signers(path, datetime.now().astimezone())
+    except HarnessError as error:
+        show.tell(error)
+        raise typer.Exit(EXIT["not checkable"]) from error
 
 
 def _show(found: Verification) -> None:
@@ -42,8 +66,14 @@ def _show(found: Verification) -> None:
     else:
         for one in found.lines:
             show.line(f"{one.step}: {one.state}: {one.where}: {_words(one)}")
-    run = f"{found.protocol} {found.run}: "
-    show.line(run, (found.verdict, STYLE[found.verdict]), f" (audit.json {found.audit_sha256})")
+    run, audit = f"{found.protocol} {found.run}: ", f" (audit.json {found.audit_sha256}); {_signed(found)}"
+    show.line(run, (found.verdict, STYLE[found.verdict]), audit)
+
+
+def _signed(found: Verification) -> str:
+    """Who signed, in the last line of every verification."""
+    (one,) = (line for line in found.lines if line.step == SIGNED)
+    return one.found if one.state in ("holds", "none") else f"signature {one.state}: {one.found}"
 
 
 def _words(one: VerifiedLine) -> str:

@@ -12,6 +12,10 @@ from harness.records.claims import AtLeast, Claims, FigureResult, PermittedResul
 from harness.report.page import Block, Listing, Note, Section, Table, Value, folded, table
 
 DIAGNOSTICS = "diagnostics"
+UNSIGNED = (
+    "This page carries no signature. Whether somebody signed the run, and who, is learnt from its folder: "
+    "python -m harness verify RUN --signers FILE."
+)
 PINS = ("software", "weights", "placement", "image", "environment")
 
 
@@ -145,4 +149,5 @@ def records(view: RunView, claims: Claims) -> Section:
     if audit.smoke is not None:
         rows += [("smoke audit.json", audit.smoke.audit_sha256), ("smoke run.json", audit.smoke.run_sha256)]
     judge = table("The judge", ("what", "found"), sorted(audit.judge.items()))
-    return Section("records", "Records", (table("SHA-256 of the records", ("record", "digest"), rows), folded(judge)))
+    digests = table("SHA-256 of the records", ("record", "digest"), rows)
+    return Section("records", "Records", (Note(UNSIGNED), digests, folded(judge)))

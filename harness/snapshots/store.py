@@ -37,7 +37,10 @@ JUDGEMENTS = "judgements"
 VERDICTS, TENSORS = "-verdicts", "-tensors"
 ENVIRONMENT = "environment"
 # What is written after the audit record: it speaks for itself, or follows from the rest and can be made again.
-UNHASHED = ("audit.json", "audit.json.sha256", "session.log", "claims.json", "report.html")
+ATTESTATION, SIGNATURE = "attestation.json", "attestation.json.sig"
+UNHASHED = (
+    "audit.json", "audit.json.sha256", "session.log", "claims.json", "report.html", ATTESTATION, SIGNATURE,
+)  # fmt: skip
 TODO = "Take the frozen file back from version control; a changed result needs a new protocol, not a new snapshot."
 
 

@@ -10,7 +10,7 @@ from harness.journal.folder import RunFolder
 from harness.records.audit import Audit
 from harness.records.base import decode_json
 from harness.snapshots.judgements import TRIO, altered_since_judged
-from harness.snapshots.store import JUDGEMENTS, links, run_files
+from harness.snapshots.store import ATTESTATION, JUDGEMENTS, SIGNATURE, links, run_files
 from harness.verify.ground import RESTORE, Ground, Lines, compared, fails, holds, nothing
 
 AUDIT, DIGEST, JUNIT = "audit.json", "audit.json.sha256", "junit.xml"
@@ -39,7 +39,10 @@ def files_hold(ground: Ground) -> Lines:
 
 
 def _uncovered(folder: RunFolder) -> Lines:
-    """What no digest covers: empty locks, the log of a session that another one started, a write that was cut off."""
+    """What no digest covers: empty locks, the log of a session that another one started, a write that was cut off.
+
+    A statement over the run and its signature can't be listed by what they are over: steps of their own judge them.
+    """
     for path in sorted(folder.path.rglob("*")):
         inside = path.relative_to(folder.path)
         if not path.is_file():
@@ -52,6 +55,8 @@ def _uncovered(folder: RunFolder) -> Lines:
             yield nothing("files", inside, "not covered", "what a write left that was cut off")
         if inside.as_posix() == "session.log":
             yield nothing("files", inside, "not covered", "output of the session that made the run")
+        if inside.as_posix() in (ATTESTATION, SIGNATURE):
+            yield nothing("files", inside, "not covered", "written over the audit record, after it")
 
 
 def judgements_hold(ground: Ground) -> Lines:

@@ -90,8 +90,9 @@ def _line(step: str, state: State, said: list[str], todo: str) -> VerifiedLine:
 
 
 def _ascii(*values: object) -> list[str]:
-    """Words on one line, in ASCII."""
-    return [" ".join(str(one).encode("ascii", "backslashreplace").decode("ascii").split()) for one in values]
+    """Words on one line, in ASCII, without anything that a terminal would act on: a record may come from anybody."""
+    lines = [" ".join(str(one).encode("ascii", "backslashreplace").decode("ascii").split()) for one in values]
+    return ["".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in line) for line in lines]
 
 
 def compared(step: str, pairs: Iterable[tuple[object, object, object]], todo: str) -> Lines:

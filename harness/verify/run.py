@@ -18,10 +18,12 @@ from harness.records.verification import Verification, VerifiedLine
 from harness.snapshots.store import frozen_folder
 from harness.verify.apart import gates_apart_hold, parts_hold, smoke_holds
 from harness.verify.attempts import attempts_hold
+from harness.verify.attestation import attestation_lines
 from harness.verify.files import AUDIT, audit_holds, detached, files_hold, judgements_hold
 from harness.verify.ground import RESTORE, Ground, Lines, fails, holds, uncheckable
 from harness.verify.junit import junit_holds
 from harness.verify.records import baseline_holds, derived_hold, records_hold
+from harness.verify.signers import Signers
 from harness.verify.snapshots import snapshots_hold
 
 STEPS: tuple[tuple[str, Callable[[Ground], Lines]], ...] = (
@@ -40,20 +42,27 @@ STEPS: tuple[tuple[str, Callable[[Ground], Lines]], ...] = (
 )
 
 
-def verify(path: Path, tree: Places | None = None, note: Callable[[str], None] = lambda _: None) -> Verification:
+def verify(
+    path: Path,
+    tree: Places | None = None,
+    note: Callable[[str], None] = lambda _: None,
+    *,
+    signers: Signers | None = None,
+) -> Verification:
     """Everything that can be verified of a run folder; nothing is raised for what is wrong with it.
 
-    `note` is told each step before it is taken.
+    `note` is told each step before it is taken. `signers`: who may have signed the run's statement. Where they are
+    given, a run that none of them signed fails.
     """
     folder, tree = RunFolder(path), tree or places()
     lines: list[VerifiedLine] = []
-    audit = _audit(folder, lines)
-    loaded = _protocol(audit, tree, lines) if audit is not None else None
-    if audit is not None and loaded is not None:
-        ground = Ground(loaded, folder, audit, tree)
+    ground = grounded(folder, tree, lines)
+    if ground is not None:
         for name, step in STEPS:
             note(name)
             lines += _taken(name, step, ground)
+    lines += attestation_lines(folder, ground, signers, lines)
+    audit = ground.audit if ground is not None else _audit(folder, [])
     states = {one.state for one in lines}
     return Verification(
         schema=1,
@@ -64,6 +73,13 @@ def verify(path: Path, tree: Places | None = None, note: Callable[[str], None] =
         verdict="fails" if "fails" in states else "not checkable" if "not checkable" in states else "holds",
         lines=tuple(lines),
     )
+
+
+def grounded(folder: RunFolder, tree: Places, lines: list[VerifiedLine]) -> Ground | None:
+    """What the steps stand on; None, with its line, where the audit record or its protocol can't be had."""
+    audit = _audit(folder, lines)
+    loaded = _protocol(audit, tree, lines) if audit is not None else None
+    return None if audit is None or loaded is None else Ground(loaded, folder, audit, tree)
 
 
 def _sha256(folder: RunFolder) -> str:

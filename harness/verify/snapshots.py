@@ -42,7 +42,7 @@ def snapshots_hold(ground: Ground) -> Lines:
         yield nothing(STEP, f"snapshots/{name}", "none", "unfrozen: no run of this protocol was accepted")
         return
     frozen = read_frozen(name, ground.tree)
-    if (reason := _not_comparable(ground)) is not None:
+    if (reason := not_comparable(ground)) is not None:
         yield nothing(STEP, f"snapshots/{name}", "none", reason)
         return
     found = [*_index(ground, frozen), *_units(ground, frozen)]
@@ -58,7 +58,7 @@ def snapshots_hold(ground: Ground) -> Lines:
         yield holds(STEP, f"snapshots/{name}", count, f"{count}; this is {own}")
 
 
-def _not_comparable(ground: Ground) -> str | None:
+def not_comparable(ground: Ground) -> str | None:
     """Why the run has no results in common with the frozen ones: another budget, other weights."""
     protocol, own = ground.loaded.protocol, ground.evidence.spec.grid
     formal = protocol.grids[protocol.tier_grids["formal"]]

@@ -38,6 +38,7 @@ TABLES = {
     "verify.md": ("verification",),
     "attempts.md": ("attempts_file",),
     "cli.md": ("verbs",),
+    "attestation.md": ("attestation",),
     "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
 }

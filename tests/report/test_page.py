@@ -73,6 +73,13 @@ def test_sections_stand_in_order(hand_tree):
     assert [one.get("id") for one in hand_tree.iter("section")] == list(ORDER)
 
 
+def test_the_page_says_that_it_is_unsigned(hand_tree):
+    """Whatever lies in the folder, and how a reader learns who signed the run."""
+    said = words(section(hand_tree, "records"))
+    assert "This page carries no signature." in said
+    assert "python -m harness verify RUN --signers FILE" in said
+
+
 def test_every_output_is_there_exactly(hand_tree, hand_view, reading):
     """Each cell's page holds its text, whatever the text is; a megabyte line too."""
     found = {}

@@ -4,6 +4,7 @@ import typer
 
 from harness.cli import inputs
 from harness.cli.claims import claims
+from harness.cli.compare import compare
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
 from harness.cli.judge import app as judge_app
@@ -26,6 +27,7 @@ app.command()(report)
 app.command()(export)
 app.command()(verify)
 app.command()(claims)
+app.command()(compare)
 app.command(hidden=True)(generate)
 
 

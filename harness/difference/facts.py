@@ -146,16 +146,17 @@ def _environment(a: Side, b: Side) -> Iterator[Fact]:
 
 
 def _placement(a: Side, b: Side) -> Iterator[Fact]:
-    """ID and registered budgets, then what was read back: devices of modules, bytes by device, what is offloaded."""
+    """Registered budgets, the ID, then what was read back: devices of modules, bytes by device, what is offloaded."""
     if a.placement is None or b.placement is None:
         return
-    one, other = ({"id": side.placement.id, "budgets": _budgets(side)} if side.placement else {} for side in (a, b))
-    yield from _of("placement", "", one, other)
-    yield from _of("placement", "", *(leaves(msgspec.to_builtins(side.placement) | {"id": ""}) for side in (a, b)))
+    budgets = _budgets(a), _budgets(b)
+    if ABSENT not in budgets and budgets[0] != budgets[1]:
+        yield _fact("placement", "budgets", *budgets)
+    yield from _of("placement", "", *(leaves(msgspec.to_builtins(side.placement)) for side in (a, b)))
 
 
 def _budgets(side: Side) -> str:
-    """GPU and CPU budgets of the placement as registered; of a port's own, what its request says."""
+    """GPU and CPU budgets of the placement as registered; of a port's own, what its request says; else absent."""
     placed = side.placement.id if side.placement is not None else ""
     known = side.registered.loaded.protocol.placements if side.registered.loaded is not None else ()
     named = (f"{one.device_map} {one.gpu_memory}/{one.cpu_memory}" for one in known if one.id == placed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from harness.difference.side import Registered, Side, SideUnit, planned_cells, registered, units_once
+from harness.difference.side import Registered, Side, SideUnit, planned_cells, registered, require_planned, units_once
 from harness.errors import SnapshotError
 from harness.files import read_bytes
 from harness.places import Places
@@ -61,12 +61,24 @@ class _Output(msgspec.Struct):
     length: int
 
 
+class _TraceUnit(_Unit):
+    """What a unit that was traced must say besides."""
+
+    content_token_ids_sha256: str
+    target_tokens: int
+    crossing_tokens: int
+    crossing_cells: int
+
+
 class _Trace(msgspec.Struct):
     """What a frozen trace's cell must say."""
 
     condition: str
     prompt_sha256: str
+    target: dict[str, int]
     embedding_sha256: list[str]
+    shapes: dict[str, list[int]]
+    top_k: dict[str, int]
 
 
 class _Verdict(msgspec.Struct):
@@ -117,6 +129,7 @@ def frozen_side(path: Path, tree: Places) -> Side:
     cells = frozenset((*identity, name) for identity, unit in units.items() for name in unit.cells)
     formal = found.kind.tier_grids["formal"]
     planned = cells if found.loaded is None else planned_cells(found.loaded, formal, found.loaded.domains)
+    require_planned(path, units, planned)
     return Side(
         kind="frozen",
         path=path,
@@ -148,7 +161,7 @@ def _unit_names(index: SnapshotIndex) -> list[str]:
 
 def _unit(frozen: Frozen, name: str, *, traced: bool) -> SideUnit:
     path = frozen.folder / f"{name}.json"
-    plain = _plain(path, _Unit if traced else _Generated)
+    plain = _plain(path, _TraceUnit if traced else _Generated)
     key = UnitKey(plain["domain"], plain["index"], plain["source_id"], plain["replicate"])
     if (key.name, plain["protocol_digest"]) != (name, frozen.index.protocol_digest):
         expected = f"{name} of {frozen.index.protocol_digest}"

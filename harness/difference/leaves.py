@@ -30,6 +30,12 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, value if isinstance(value, str) else msgspec.json.encode(value).decode("utf-8")
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two plain values are one JSON text: 1, 1.0 and true are three values."""
+    left, right = (msgspec.json.encode(value, order="deterministic") for value in (one, other))
+    return left == right
+
+
 def _names(tables: list[dict[str, Any]]) -> list[str]:
     """A name for each table, all different: their own, else their places."""
     for name in NAMES:

@@ -53,7 +53,10 @@ def compare_sides(
 
 def _folder(path: Path) -> Path:
     """The folder that a path means, links followed: a run, or the formal folder of frozen results."""
-    folder = path.resolve()
+    try:
+        folder = path.resolve()
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        raise ComparisonError(str(path), expected="a folder", found=str(error), todo=NAME_TWO) from error
     if (folder / RUN_FILE).is_file():
         return folder
     named = next((one for one in (folder, folder / FROZEN_TIER) if (one / FROZEN_FILE).is_file()), None)
@@ -206,7 +209,7 @@ class _Pair:
         codes = [(a, b, name) for a, b in self.common for name in a.cells if name in {**a.verdicts, **b.verdicts}]
         judged = sum(has_verdict(a, name) and has_verdict(b, name) for a, b, name in codes)
         if judged < len(codes):
-            yield f"verdicts on programs of {len(codes) - judged} of {len(codes)} cells: a side executed none"
+            yield f"verdicts on programs of {len(codes) - judged} of {len(codes)} cells: a side has none"
 
 
 def _cell_pair(unit: SideUnit, condition: str, fields: tuple[str, ...], found: OutputPair | TracePair) -> CellPair:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.compare import common_prefix, compare_ids
+from harness.difference.leaves import same
 from harness.difference.side import Plain, SideUnit
 from harness.difference.tokens import Decoder, Decoders
 from harness.records.completion import Stop
@@ -88,7 +89,7 @@ def _draws(unit: SideUnit, cell: Plain) -> tuple[object, ...]:
 def _accounts(left: Plain, right: Plain) -> Iterator[str]:
     """What a ledger added to the cell, field by field."""
     names = [name for name in dict.fromkeys((*left, *right)) if name not in (*OWN, *COUNTED)]
-    yield from (name for name in names if left.get(name) != right.get(name))
+    yield from (name for name in names if not same(left.get(name), right.get(name)))
 
 
 def has_verdict(unit: SideUnit, condition: str) -> bool:
@@ -99,4 +100,5 @@ def has_verdict(unit: SideUnit, condition: str) -> bool:
 
 def _verdicts(left: Mapping[str, object], right: Mapping[str, object]) -> Iterator[str]:
     """The verdict, and what follows from it where the rule says so."""
-    yield from (name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
+    names = dict.fromkeys((*left, *right))
+    yield from (name for name in names if not same(left.get(name), right.get(name)))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.difference.leaves import same
 from harness.difference.side import Plain, SideUnit
 from harness.protocols.stages import EMBEDDING, FINAL_NORM
 from harness.records.depth import Scope
@@ -27,7 +28,7 @@ def trace_fields(
         one, other = _tensors(a, condition), _tensors(b, condition)
         pairs += [(name, one.get(name), other.get(name)) for name in TENSORS]
         pairs += [("edges_sha256", _edges(a, condition, edges), _edges(b, condition, edges))]
-    yield from (name.removesuffix("_sha256") for name, x, y in pairs if x != y)
+    yield from (name.removesuffix("_sha256") for name, x, y in pairs if not same(x, y))
 
 
 def trace_pair(a: SideUnit, b: SideUnit, condition: str, *, tensors: bool) -> TracePair:

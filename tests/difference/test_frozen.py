@@ -328,11 +328,45 @@ def test_two_folders_that_are_one_are_refused(frozen, compared, tmp_path):
 
 def test_a_folder_that_is_neither_is_refused(tmp_path, frozen, compared):
     """Nothing there, nothing in it."""
+    folder = frozen("nano-behavior").folder
     for path, word in ((tmp_path / "nothing", "no such folder"), (tmp_path, "neither")):
         with pytest.raises(ComparisonError, match=word):
-            compared(
-                frozen("nano-behavior").folder
-                if not (tmp_path / "frozen").exists()
-                else tmp_path / "frozen/nano-behavior",
-                path,
-            )
+            compared(folder, path)
+
+
+@pytest.mark.parametrize("value", [1, 1.0, "true"])
+def test_a_value_of_another_type_is_no_equality(value, frozen, compared):
+    """Python calls 1, 1.0 and true equal."""
+    copy = frozen("nano-completion")
+    change = lambda unit: unit["cells"][0]["verdict"].update(ran=value)  # noqa: E731
+    record = compared(copy.original, copy.change("code-00-*-verdicts.json", change))
+    assert differing(record) == [("s0_eos", ("verdict",))]
+
+
+@pytest.mark.parametrize("field", ["shapes", "top_k", "target", "embedding_sha256"])
+def test_what_both_sides_lack_is_no_equality(field, frozen, compared):
+    """A trace's cell without a field is refused: two absent ones would be the same."""
+    copy = frozen("nano-depth")
+    with pytest.raises(HarnessError, match=field):
+        compared(copy.original, copy.change("code-00-*-forward.json", lambda unit: unit["cells"][0].pop(field)))
+
+
+def test_a_condition_that_the_grid_does_not_have_is_refused(frozen, compared):
+    """Nobody would compare it."""
+    copy = frozen("nano-behavior")
+    with pytest.raises(ComparisonError, match="stranger"):
+        compared(copy.original, copy.change(UNIT, lambda unit: unit["cells"][0].update(condition="s2_eos")))
+
+
+def test_a_unit_of_another_budget_is_refused(frozen, compared):
+    """One side has one budget; the smallest of several would cut the others unseen."""
+    copy = frozen("nano-behavior")
+    with pytest.raises(ComparisonError, match="one budget"):
+        compared(copy.original, copy.change(UNIT, lambda unit: unit.update(max_new_tokens=1)))
+
+
+def test_a_link_to_itself_is_refused(tmp_path, frozen, compared):
+    """It leads nowhere."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(ComparisonError, match="loop"):
+        compared(tmp_path / "loop", frozen("nano-behavior").folder)

@@ -1,7 +1,6 @@
 """Runs that were really made, and copies of them as another machine, request or protocol would have left them."""
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -329,4 +328,4 @@ def test_nothing_is_written(formal_run, compared):
     """Every file of the folder is as it was."""
     before = {path: path.stat().st_mtime_ns for path in formal_run.rglob("*")}
     compared(formal_run, formal_run / "replay")
-    assert {path: os.stat(path).st_mtime_ns for path in formal_run.rglob("*")} == before
+    assert {path: path.stat().st_mtime_ns for path in formal_run.rglob("*")} == before

@@ -36,6 +36,7 @@ TABLES = {
     "sampling.md": ("sampling", "sampling_ledger"),
     "claims.md": ("claims",),
     "verify.md": ("verification",),
+    "compare.md": ("difference",),
     "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
 }

@@ -17,6 +17,7 @@ from rich.text import Text
 from harness.canon import canonical_bytes, escaped
 from harness.cli.errors import any_letter
 from harness.cli.prompts import Checkpoint
+from harness.difference.leaves import field_of
 from harness.difference.make import compare_sides
 from harness.errors import HarnessError
 from harness.records.difference import (
@@ -37,7 +38,7 @@ from harness.records.difference import (
 EXIT = {"equal": 0, "different": 1}
 NOT_COMPARABLE = 2
 STYLE = {"equal": "green", "different": "red"}
-FACTS_SHOWN, LONGEST = 6, 300
+FACTS_SHOWN, LONGEST = 3, 300
 Row = tuple[str, ...]
 STEP = "from step"
 HEADS: dict[str, Row] = {"facts": ("what", "field", "A", "B"), "cells": ("cell", "differs in", STEP, "A", "B")}
@@ -131,14 +132,14 @@ def _lone(lone: tuple[LoneCell, ...]) -> Iterator[str]:
 
 
 def _facts(facts: tuple[Fact, ...]) -> Iterator[Row]:
-    """The first facts of each group, in order, and how many more there are."""
-    for group, members in groupby(facts, key=lambda one: one.group):
+    """The first facts of each field of a group, in order, and how many more there are: no table hides the next one."""
+    for (group, name), members in groupby(facts, key=lambda one: (one.group, field_of(one.field))):
         listed = list(members)
         for one in listed[:FACTS_SHOWN]:
             where = f" ({_word(one.where)})" if one.where else ""
             yield group, f"{_word(one.field)}{where}", _word(one.a), _word(one.b)
         if len(listed) > FACTS_SHOWN:
-            yield group, f"and {len(listed) - FACTS_SHOWN} more: --json has them", "", ""
+            yield group, f"and {len(listed) - FACTS_SHOWN} more of {_word(name)}: --json has them", "", ""
 
 
 def _cell(cell: CellPair) -> Row:

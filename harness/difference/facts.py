@@ -21,6 +21,19 @@ from harness.snapshots.environments import environment_facts
 Common = Sequence[tuple[SideUnit, SideUnit]]
 NOT_HELD = "not held by frozen results"
 OF_SOURCES = ("gold", "tasks")
+# Fields of a protocol that decide tokens, before its titles, gates and conclusions.
+DECIDING = (
+    "decode",
+    "forward",
+    "by",
+    "sampler",
+    "prompt",
+    "conditions",
+    "boundaries",
+    "model",
+    "execution",
+    "software",
+)
 
 
 def facts(a: Side, b: Side, common: Common) -> tuple[Fact, ...]:
@@ -103,9 +116,9 @@ def _checkpoint(a: Side, b: Side) -> Iterator[Fact]:
 
 def _protocol(a: Side, b: Side) -> Iterator[Fact]:
     """The digest, then protocol, profile and manifest field by field where both are at hand."""
-    if a.protocol != b.protocol:
-        yield _fact("protocol", "id", a.protocol, b.protocol)
     one, other = a.registered, b.registered
+    if a.protocol != b.protocol and (one.loaded is None or other.loaded is None):
+        yield _fact("protocol", "id", a.protocol, b.protocol)
     if a.digest != b.digest:
         why = [f"{name}: {side.why}" for name, side in (("A", one), ("B", other)) if side.loaded is None]
         yield _fact("protocol", "digest", a.digest, b.digest, "; ".join(["no fields to show", *why]) if why else "")
@@ -116,7 +129,10 @@ def _protocol(a: Side, b: Side) -> Iterator[Fact]:
 
 
 def _plain(record: Any) -> dict[str, str]:
-    return leaves(msgspec.to_builtins(record))
+    """Leaves of a record, those that decide tokens before the rest."""
+    plain = msgspec.to_builtins(record)
+    named = [*(name for name in DECIDING if name in plain), *(name for name in plain if name not in DECIDING)]
+    return leaves({name: plain[name] for name in named})
 
 
 def _manifest(one: Manifest, other: Manifest) -> Iterator[Fact]:

@@ -30,6 +30,11 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, value if isinstance(value, str) else msgspec.json.encode(value).decode("utf-8")
 
 
+def field_of(path: str) -> str:
+    """The outermost field of a leaf's path."""
+    return path.partition(".")[0].partition("[")[0]
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two plain values are one JSON text: 1, 1.0 and true are three values."""
     left, right = (msgspec.json.encode(value, order="deterministic") for value in (one, other))
@@ -46,7 +51,9 @@ def _names(tables: list[dict[str, Any]]) -> list[str]:
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """(name, one, other) of every leaf that isn't the same, in the order of the first, then the second."""
-    for name in dict.fromkeys((*one, *other)):
+    """(name, one, other) of every leaf that isn't the same, field by field, in the order of the first table."""
+    names = dict.fromkeys((*one, *other))
+    fields = {field: at for at, field in enumerate(dict.fromkeys(map(field_of, names)))}
+    for name in sorted(names, key=lambda name: fields[field_of(name)]):
         if one.get(name) != other.get(name):
             yield name, one.get(name, ABSENT), other.get(name, ABSENT)

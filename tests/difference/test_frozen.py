@@ -6,6 +6,7 @@ import pytest
 
 from harness.canon import digest
 from harness.errors import ComparisonError, HarnessError
+from harness.places import places
 from harness.records.difference import Decoded, NoParting, NoToken, TracePlace
 
 GENERATED = (
@@ -370,3 +371,16 @@ def test_a_link_to_itself_is_refused(tmp_path, frozen, compared):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(ComparisonError, match="loop"):
         compared(tmp_path / "loop", frozen("nano-behavior").folder)
+
+
+def test_what_decides_tokens_comes_first_in_a_protocol(compared):
+    """Two registered protocols of one kind: another seed, then the rules that it comes from, then titles."""
+    folder = places().snapshots
+    record = compared(folder / "nano-cross-source-sampling", folder / "nano-single-source-sampling")
+    order = list(dict.fromkeys(one.group for one in record.facts))
+    assert order == ["draws", "protocol"]
+    named = [one.field for one in record.facts if one.group == "protocol"]
+    assert named[0] == "digest"
+    assert named[1].startswith("decode.")
+    assert named.index("title") > max(at for at, name in enumerate(named) if name.startswith("decode."))
+    assert len(set(named)) == len(named)

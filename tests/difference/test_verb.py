@@ -109,6 +109,19 @@ def test_words_of_a_record_are_shown_and_not_obeyed(frozen):
         assert b"\x1b" not in out
 
 
+def test_no_table_hides_the_next(frozen):
+    """Of a field with many members a few are shown, and how many more there are; what comes after it is there."""
+    copy = frozen("nano-depth")
+    environment = json.loads((copy.folder / "formal/environment.json").read_bytes())
+    many = {"kernels": {f"kernel-{at}": "on" for at in range(30)}, "threads": 8}
+    copy.change("environment.json", lambda plain: plain.update(many))
+    copy.seal({}, environment_sha256=digest(environment | many))
+    text = harness(copy.original, copy.folder)[1].decode("ascii")
+    assert text.count("kernels.") == 3
+    assert "and 31 more of kernels" in text
+    assert "environment  threads  A: 1  B: 8" in text
+
+
 def test_the_verb_is_in_the_help():
     """With its exit codes."""
     code, out, _ = harness("--help")

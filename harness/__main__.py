@@ -8,6 +8,7 @@ import typer
 from harness.cli import inputs
 from harness.cli.attest import attest
 from harness.cli.claims import claims
+from harness.cli.compare import compare
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
 from harness.cli.judge import app as judge_app
@@ -32,6 +33,7 @@ app.command()(export)
 app.command()(verify)
 app.command()(attest)
 app.command()(claims)
+app.command()(compare)
 app.command(hidden=True)(generate)
 
 

@@ -64,6 +64,10 @@ class SnapshotError(HarnessError):
     """Frozen results are missing, altered or can't be compared."""
 
 
+class ComparisonError(HarnessError):
+    """Two sides that can't be compared: one thing twice, other kinds of protocol, no cell in common."""
+
+
 class SessionError(HarnessError):
     """A session was asked for something that its tier refuses."""
 

@@ -10,6 +10,7 @@ from harness.records.base import Frozen
 from harness.records.claims import Difference
 from harness.records.protocol import JudgedProtocol
 from harness.records.sandbox import RecordedImage, SandboxFacts
+from harness.snapshots.environments import environment_facts
 
 NOT_PINNED = "recorded, not registered"
 
@@ -74,16 +75,14 @@ def _image(view: RunView) -> Iterator[Difference]:
 
 
 def _environment(view: RunView) -> Iterator[Difference]:
-    asked, here = view.loaded.protocol.execution, view.environment
+    asked, here = view.loaded.protocol.execution, environment_facts(view.environment)
     names = ("dtype", "attention", "experts", "threads", "deterministic_algorithms", "float32_matmul_precision")
     for name in names:
-        registered, found = str(getattr(asked, name)), str(getattr(here, name))
+        registered, found = str(getattr(asked, name)), here[name]
         if registered not in (found, found.removeprefix("torch.")):
             yield Difference(kind="environment", field=name, registered=registered, found=found)
     for name in ("python", "machine", "cpu", "cpu_capability", "gpus", "cuda"):
-        value = getattr(here, name)
-        words = ", ".join(value) if isinstance(value, tuple) else value
-        yield Difference(kind="environment", field=name, registered=NOT_PINNED, found=words or "none")
+        yield Difference(kind="environment", field=name, registered=NOT_PINNED, found=here[name])
 
 
 def _sources(view: RunView) -> Iterator[Difference]:

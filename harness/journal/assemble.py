@@ -92,11 +92,7 @@ def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, sp
     """One journal, checked against protocol, environment, placement, grid, source and conditions."""
     journal: AnyJournal = read_journal(folder.journal(key), journal_type(loaded.protocol))
     evidence = journal.evidence
-    wanted = {
-        "protocol_digest": spec.protocol_digest,
-        "environment_sha256": digest(read_environment(folder)),
-        "placement_sha256": digest(read_placement(folder)),
-        "grid": spec.grid,
+    wanted = made_in(folder, spec) | {
         "domain": key.domain,
         "index": key.index,
         "source_id": key.source_id,
@@ -117,6 +113,16 @@ def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, sp
     if rows != conditions:
         raise JournalError(f"{folder.journal(key)}: rows", expected=str(conditions), found=str(rows), todo=TODO)
     return journal
+
+
+def made_in(folder: RunFolder, spec: RunSpec) -> dict[str, Any]:
+    """Fields of a unit's evidence that say which run made it, as the folder's own records have them."""
+    return {
+        "protocol_digest": spec.protocol_digest,
+        "environment_sha256": digest(read_environment(folder)),
+        "placement_sha256": digest(read_placement(folder)),
+        "grid": spec.grid,
+    }
 
 
 def _require_prompts(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, evidence: AnyUnit) -> None:

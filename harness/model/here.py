@@ -12,25 +12,9 @@ from harness.model.cpu import cpu_name
 from harness.model.identity import checkpoint_digests
 from harness.protocols.load import LoadedProtocol
 from harness.records.run import Environment
+from harness.snapshots.environments import Machine
 
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy")
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Package versions (torch's without its build label), interpreter and CPU."""
-
-    packages: dict[str, str]
-    python: str
-    cpu: str
-
-    def differences(self, environment: Environment) -> list[tuple[str, str, str]]:
-        """(name, recorded, here) of everything in which a recorded environment can't be this machine's."""
-        recorded = {name: version.split("+")[0] for name, version in environment.packages.items()}
-        named = sorted({*recorded, *self.packages})
-        pairs = [(name, recorded.get(name, "none"), self.packages.get(name, "none")) for name in named]
-        pairs += [("python", environment.python, self.python), ("cpu", environment.cpu, self.cpu)]
-        return [pair for pair in pairs if pair[1] != pair[2]]
 
 
 @dataclass(frozen=True, slots=True)

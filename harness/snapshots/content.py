@@ -18,7 +18,7 @@ from harness.records.depth import HiddenStage, TraceEvidence
 from harness.records.depth_ledger import DepthCellRow
 from harness.records.kinds import AnyUnit
 from harness.records.ledger import CellRow
-from harness.records.run import CellRecord, ProcessIdentity, UnitEvidence
+from harness.records.run import ProcessIdentity, UnitEvidence
 from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
 from harness.records.task_ledger import TaskCode, TaskExecution, TaskRow
@@ -52,10 +52,16 @@ def output_snapshot(unit: UnitEvidence, ledger: AnyLedger) -> dict[str, Any]:
     """
     found = [row for row in ledger.cells if not isinstance(row, DepthCellRow)]
     rows = {row.condition: row for row in found if (row.source_id, row.replicate) == (unit.source_id, unit.replicate)}
+    bare = bare_snapshot(unit)
+    return bare | {"cells": [cell | _accounts(rows[cell["condition"]]) for cell in bare["cells"]]}
+
+
+def bare_snapshot(unit: UnitEvidence) -> dict[str, Any]:
+    """The same without what a ledger adds to each cell."""
     return _identity(unit) | {
         "source_text_sha256": unit.source_text_sha256,
         "max_new_tokens": unit.max_new_tokens,
-        "cells": [_cell(cell, rows[cell.condition]) for cell in unit.cells],
+        "cells": [{name: msgspec.to_builtins(getattr(cell, name)) for name in CELL_FIELDS} for cell in unit.cells],
         **({"run_seed": unit.sampling.seeds.run} if isinstance(unit, SampledEvidence) else {}),
     }
 
@@ -138,19 +144,18 @@ def _identity(unit: AnyUnit) -> dict[str, Any]:
     }
 
 
-def _cell(cell: CellRecord, row: CellRow | AccountedRow | TaskRow) -> dict[str, Any]:
-    plain: dict[str, Any] = {name: msgspec.to_builtins(getattr(cell, name)) for name in CELL_FIELDS}
+def _accounts(row: CellRow | AccountedRow | TaskRow) -> dict[str, Any]:
     if isinstance(row, CellRow):
-        return plain | {"number": msgspec.to_builtins(row.number), "syntax": msgspec.to_builtins(row.syntax)}
+        return {"number": msgspec.to_builtins(row.number), "syntax": msgspec.to_builtins(row.syntax)}
     if isinstance(row, TaskRow):
-        return plain | _task(row)
+        return _task(row)
     left_out = OF_VERDICT if _follows_verdict(row) else ()
     named = [
         name for name in (*ACCOUNTS, *(("baseline",) if isinstance(row, CompletionRow) else ())) if name not in left_out
     ]
     accounts: dict[str, Any] = {name: msgspec.to_builtins(getattr(row, name)) for name in named}
     program = row.code.program if isinstance(row.code, CodeAccount) else row.code
-    return plain | accounts | {"program": msgspec.to_builtins(program)}
+    return accounts | {"program": msgspec.to_builtins(program)}
 
 
 def _task(row: TaskRow) -> dict[str, Any]:

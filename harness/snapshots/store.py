@@ -110,6 +110,20 @@ def is_frozen(protocol_id: str, tree: Places | None = None) -> bool:
 def read_frozen(protocol_id: str, tree: Places | None = None) -> Frozen:
     """The index, and exactly the files that it lists, each with its digest; SnapshotError names the file."""
     folder = frozen_folder(protocol_id, tree)
+    index = _index_of(folder)
+    _require_index(folder / "index.json", index, load_protocol(protocol_id, tree))
+    _require_files(folder, index)
+    return Frozen(folder, index)
+
+
+def read_frozen_at(folder: Path) -> Frozen:
+    """Frozen results that lie anywhere, by their own index alone: that it is a registered protocol's isn't asked."""
+    index = _index_of(folder)
+    _require_files(folder, index)
+    return Frozen(folder, index)
+
+
+def _index_of(folder: Path) -> SnapshotIndex:
     path = folder / "index.json"
     index = decode_json(
         read_bytes(path, what="snapshot index"), SnapshotIndex, where=path, error=SnapshotError, todo=TODO
@@ -123,13 +137,15 @@ def read_frozen(protocol_id: str, tree: Places | None = None) -> Frozen:
             found=f"missing {sorted(listed - found)}, unlisted {sorted(found - listed)}",
             todo=TODO,
         )
-    _require_index(path, index, load_protocol(protocol_id, tree))
+    return index
+
+
+def _require_files(folder: Path, index: SnapshotIndex) -> None:
     for name, expected in index.units.items():
         there = file_sha256(folder / f"{name}.json", what="snapshot")
         if there != expected:
             raise SnapshotError(f"{folder / name}.json", expected=expected, found=there, todo=TODO)
-    _require_environment(path, index, frozen_environment(protocol_id, tree))
-    return Frozen(folder, index)
+    _require_environment(folder / "index.json", index, environment_at(folder))
 
 
 def _require_environment(path: Path, index: SnapshotIndex, environment: Environment | None) -> None:
@@ -208,7 +224,12 @@ def _contents(evidence: RunEvidence) -> dict[str, bytes]:
 
 def frozen_environment(protocol_id: str, tree: Places | None = None) -> Environment | None:
     """The environment that a protocol's frozen tensor digests belong to; None where it has none."""
-    path = frozen_folder(protocol_id, tree) / f"{ENVIRONMENT}.json"
+    return environment_at(frozen_folder(protocol_id, tree))
+
+
+def environment_at(folder: Path) -> Environment | None:
+    """The same of frozen results that lie anywhere."""
+    path = folder / f"{ENVIRONMENT}.json"
     if not path.is_file():
         return None
     return decode_json(

@@ -10,7 +10,7 @@ MODEL = ("torch", "transformers", "accelerate", "safetensors", "docker")
 ALL = (*MODEL, "tokenizers", "pyarrow")
 BELOW = (
     "errors", "files", "places", "canon", "records", "selection", "protocols", "tapes", "journal", "compare",
-    "evaluate", "ledgers", "evidence", "snapshots", "checks", "claims", "verify",
+    "evaluate", "ledgers", "evidence", "snapshots", "checks", "claims", "verify", "difference",
 )  # fmt: skip
 JUDGE = """
 import importlib, importlib.abc, pkgutil, sys

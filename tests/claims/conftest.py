@@ -116,6 +116,7 @@ def make_view(loaded, hand_records, hand_bytes, tmp_path):
         names = ("dtype", "attention", "experts", "threads", "deterministic_algorithms", "float32_matmul_precision")
         environment = SimpleNamespace(
             packages={"torch": "2.13.0"}, python="3.11", machine="m", cpu="c", cpu_capability="a", gpus=(), cuda="",
+            interop_threads=1, generation_config={}, kernels={},
             checkpoint={file.name: file.digest.sha256 for file in loaded.profile.files},
             **{name: getattr(execution, name) for name in names},
         )  # fmt: skip

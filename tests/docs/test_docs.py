@@ -39,6 +39,7 @@ TABLES = {
     "attempts.md": ("attempts_file",),
     "cli.md": ("verbs",),
     "attestation.md": ("attestation",),
+    "compare.md": ("difference",),
     "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
 }

@@ -7,30 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from pregate_support.absent import ABSENT
 
 from harness.canon import canonical_bytes
 from harness.errors import JournalError
 from harness.records.base import decode_json
 from harness.records.verification import Verification
-
-ABSENT = """
-import importlib.abc, socket, sys
-
-absent = {"torch", "transformers", "accelerate", "safetensors", "docker", "requests", "urllib3"}
-
-class Absent(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in absent:
-            raise ImportError(f"{name} can't be imported here")
-
-def refuse(*_arguments, **_named):
-    raise RuntimeError("a socket was asked for")
-
-sys.meta_path.insert(0, Absent())
-socket.socket = socket.create_connection = socket.getaddrinfo = refuse
-from harness.__main__ import app
-app(prog_name="python -m harness")
-"""
 
 
 def harness(*words: str, run: Path) -> subprocess.CompletedProcess[bytes]:

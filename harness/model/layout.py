@@ -98,14 +98,15 @@ def _feed_forward(head: str, hidden: int, width: int) -> Iterator[Tensor]:
 
 
 def sharded(weights: tuple[Tensor, ...], names: tuple[str, ...]) -> dict[str, tuple[Tensor, ...]]:
-    """The weights in order, cut into as many files of about the same size as there are names."""
+    """The weights in order, cut into a file for each name, all of about one size; ProtocolError: one is empty."""
     total, before, placed = sum(one.numbers for one in weights), 0, []
     for one in weights:
         placed.append((before * len(names) // total, one))
         before += one.numbers
-    return {
-        names[number]: tuple(one for _, one in group) for number, group in groupby(placed, key=lambda pair: pair[0])
-    }
+    groups = {number: tuple(one for _, one in group) for number, group in groupby(placed, key=lambda pair: pair[0])}
+    if len(groups) != len(names):
+        raise _refused("weight files", f"weights for each of {len(names)}", f"weights for {len(groups)}")
+    return {names[number]: group for number, group in groups.items()}
 
 
 def index_bytes(shards: dict[str, tuple[Tensor, ...]]) -> bytes:
@@ -117,5 +118,5 @@ def index_bytes(shards: dict[str, tuple[Tensor, ...]]) -> bytes:
 
 
 def _refused(where: str, expected: object, found: object) -> ProtocolError:
-    todo = "Another architecture needs tensors of its own: none are guessed."
+    todo = "Correct the profile; another architecture needs tensors of its own, and none are guessed."
     return ProtocolError(where, expected=str(expected), found=str(found), todo=todo)

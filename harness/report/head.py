@@ -18,9 +18,10 @@ UNSIGNED = (
     "python -m harness verify RUN --signers FILE."
 )
 RANDOM = (
-    "Weights: {made}, drawn at random, not {registered}. Nothing on this page is an output of the registered model. Random "
-    "weights rarely end by themselves, so most cells are cut at their budget. What such a run can show is its exactness "
-    "gates: the same tokens again in a fresh process or under another placement, every row judged, the books closed."
+    "Weights: {made}, drawn at random, not {registered}. Nothing on this page is an output of the registered model. "
+    "Random weights rarely end by themselves, so most cells are cut at their budget. What such a run can show is its "
+    "exactness gates: the same tokens again in a fresh process or under another placement, every row judged, the books "
+    "closed."
 )
 PINS = ("software", "weights", "placement", "image", "environment")
 

@@ -12,6 +12,7 @@ from harness.cli.compare import compare
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
 from harness.cli.judge import app as judge_app
+from harness.cli.make_checkpoint import make_checkpoint
 from harness.cli.map import HEAD, Map
 from harness.cli.profile import app as profile_app
 from harness.cli.prompts import prompts
@@ -27,6 +28,7 @@ app.add_typer(judge_app, name="judge")
 app.add_typer(profile_app, name="profile")
 app.add_typer(snapshots_app, name="snapshots")
 app.command()(prompts)
+app.command()(make_checkpoint)
 app.command()(freeze)
 app.command()(report)
 app.command()(export)

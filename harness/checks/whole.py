@@ -13,12 +13,14 @@ from harness.files import read_bytes
 from harness.gold import recorded_tasks
 from harness.journal.assemble import assemble
 from harness.journal.folder import read_record
+from harness.journal.naming import result_name
 from harness.ledgers.book import ledger_of, statistics_of
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey
+from harness.protocols.maps import map_difference, map_field
 from harness.records.kinds import JudgedRun
 from harness.records.protocol import Placement
-from harness.records.run import Failure, PlacementFacts, Run
+from harness.records.run import Failure, PlacementFacts, Run, RunSpec
 from harness.records.sampling import SampledRun
 from harness.records.taped import TapedRun
 
@@ -37,11 +39,18 @@ def placement_recorded(evidence: RunEvidence, row: RowKey) -> Differences:
         ("memory of a process that made units", True, _memory_noted(evidence)),
         *_coherent(facts, evidence.loaded.profile.shape.dense_layers),
     ]
-    if registered is not None:
+    if registered is not None and not _listed_map(spec, facts, registered):
         pairs += _as_registered(facts, registered)
     elif not spec.port:
         pairs.append(("placement", sorted(placed), spec.placement))
     return tuple(differs(f"{row.item} {name}", one, other) for name, one, other in pairs if one != other)
+
+
+def _listed_map(spec: RunSpec, facts: PlacementFacts, registered: Placement) -> bool:
+    """Whether the map as read back is the one that a port lists as its deviation from the registered one."""
+    different = map_difference(registered, facts.device_map)
+    listed = {(one.field, one.registered, one.actual) for one in spec.deviations if spec.port}
+    return different is not None and (map_field(registered.id), *different) in listed
 
 
 def _coherent(facts: PlacementFacts, dense_layers: int) -> tuple[tuple[str, object, object], ...]:
@@ -86,7 +95,8 @@ def _memory_noted(evidence: RunEvidence) -> bool:
 
 def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 5, R05 4: run.json, ledger.json and statistics.json are byte for byte what journals and verdicts give."""
-    result = evidence.loaded.protocol.result_name + (" (port)" if evidence.spec.port else "")
+    spec = evidence.spec
+    result = result_name(evidence.loaded.protocol.result_name, port=spec.port, deviations=spec.deviations)
     planned = {(key.source_id, key.replicate) for key in evidence.keys}
     pairs: tuple[tuple[str, object, object], ...] = (
         ("units", [key.source_id for key in evidence.keys], [unit.source_id for unit in evidence.run.units]),

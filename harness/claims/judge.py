@@ -11,6 +11,7 @@ from harness.claims.view import RunView
 from harness.claims.vocabulary import words_of
 from harness.errors import HarnessError
 from harness.files import file_sha256
+from harness.journal import naming
 from harness.records.claims import (
     AtLeast,
     Claims,
@@ -28,6 +29,7 @@ from harness.records.claims import (
 from harness.records.ledger import Count
 
 PORT = "Port, not the registered run: "
+RANDOM_PORT = "Port on {}, random weights, not the registered model and not the registered run: "
 
 
 def claims_of(view: RunView, registration: Registration) -> Claims:
@@ -60,8 +62,8 @@ def claims_of(view: RunView, registration: Registration) -> Claims:
 
 
 def result_name(view: RunView) -> str:
-    """What the run's result is called: the protocol's name, and for a port that name with "(port)"."""
-    return view.loaded.protocol.result_name + (" (port)" if view.spec.port else "")
+    """What the run's result is called: the protocol's name, and a port's with "(port)" and random weights' ID."""
+    return naming.result_name(view.loaded.protocol.result_name, port=view.spec.port, deviations=view.spec.deviations)
 
 
 def _permitted(view: RunView, rule: PermittedRule, registration: Registration) -> PermittedResult:
@@ -92,6 +94,13 @@ def _permitted(view: RunView, rule: PermittedRule, registration: Registration) -
         gates=gates,
         rests_on=tuple(sorted(rests)),
     )
+
+
+def _opening(view: RunView) -> str:
+    if not view.spec.port:
+        return ""
+    made = naming.random_weights(view.spec.deviations)
+    return PORT if made is None else RANDOM_PORT.format(made)
 
 
 def _not_judged(view: RunView, rule: PermittedRule) -> list[str]:
@@ -141,4 +150,4 @@ def _wanted(threshold: Threshold) -> str:
 def _statement(view: RunView, rule: PermittedRule, figures: tuple[FigureResult, ...]) -> str:
     words = words_of(view.loaded, rule.tier, view.spec.domains, result_name(view))
     words |= {one.name: f"{one.count}/{one.of}" for one in figures}
-    return (PORT if view.spec.port else "") + PLACE.sub(lambda match: words[match[1]], rule.template)
+    return _opening(view) + PLACE.sub(lambda match: words[match[1]], rule.template)

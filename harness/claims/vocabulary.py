@@ -41,7 +41,7 @@ def bands_of(loaded: LoadedProtocol) -> tuple[str, ...]:
 def words_of(loaded: LoadedProtocol, tier: Tier, domains: tuple[str, ...], result_name: str) -> dict[str, str]:
     """What a template may name without a figure: the result, and what the protocol says of its grids.
 
-    `result_name` is the run's, which ends in "(port)" for a port.
+    `result_name` is the run's, which for a port goes on with "(port)".
     """
     protocol = loaded.protocol
     grid, replay = protocol.grids[protocol.tier_grids[tier]], protocol.grids[protocol.independent_replay.grid]

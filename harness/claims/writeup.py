@@ -149,10 +149,11 @@ def _bands(sentence: Sentence, registration: Registration) -> Iterator[Finding]:
 
 
 def _names(sentence: Sentence, view: RunView) -> Iterator[Finding]:
-    """A port's result has its name with "(port)" and no other."""
+    """A port's result has its name with "(port)", and on random weights with theirs, and no other."""
     if not view.spec.port:
         return
     name = view.loaded.protocol.result_name
+    after = r"\s{1,2}".join(re.escape(word) for word in result_name(view).removeprefix(name).split())
     for match in re.finditer(re.escape(name), sentence.text, re.IGNORECASE):
-        if not re.match(r"\s{0,2}\(port\)", sentence.text[match.end() :], re.IGNORECASE):
+        if not re.match(r"\s{0,2}" + after, sentence.text[match.end() :], re.IGNORECASE):
             yield Finding(sentence.line(match.start()), "name", result_name(view), match[0])

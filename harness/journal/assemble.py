@@ -12,6 +12,7 @@ import msgspec
 from harness.canon import digest
 from harness.errors import JournalError
 from harness.journal.folder import TODO, RunFolder, journals, read_journal, read_record
+from harness.journal.naming import result_name
 from harness.protocols.grids import UnitKey, grid_blocks
 from harness.protocols.load import LoadedProtocol
 from harness.records.depth import DepthRun, TraceBaseline, TraceEvidence
@@ -190,7 +191,7 @@ def _head(folder: RunFolder, loaded: LoadedProtocol) -> dict[str, Any]:
         protocol=loaded.protocol.id,
         registered_id=loaded.protocol.registered_id,
         protocol_digest=spec.protocol_digest,
-        result_name=loaded.protocol.result_name + (" (port)" if spec.port else ""),
+        result_name=result_name(loaded.protocol.result_name, port=spec.port, deviations=spec.deviations),
         grid=spec.grid,
         port=spec.port,
         deviations=spec.deviations,

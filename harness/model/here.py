@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.model.cpu import cpu_name
-from harness.model.identity import checkpoint_digests
+from harness.model.identity import digests_of_a_run
 from harness.protocols.load import LoadedProtocol
 from harness.records.run import Environment
 from harness.snapshots.environments import Machine
@@ -37,7 +37,7 @@ def here() -> Machine:
 
 def environment_here(loaded: LoadedProtocol, checkpoint: Path) -> Here:
     """The same, with the checkpoint's digests."""
-    return Here(here(), checkpoint_digests(loaded.profile, checkpoint))
+    return Here(here(), digests_of_a_run(loaded.profile, checkpoint))
 
 
 def _version(name: str) -> str:

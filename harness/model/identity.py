@@ -6,7 +6,10 @@ under a port the digests found are recorded as deviations.
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import msgspec
 
 from harness.errors import ModelError
 from harness.files import file_sha256, read_bytes
@@ -16,17 +19,31 @@ from harness.records.run import Deviation
 
 TOKENIZER_ROLES = ("tokenizer", "tokenizer_config")
 INERT = (".", "README", "LICENSE")  # no library loads a model from these
+AT_A_TIME = 4  # files hashed at once; hashing leaves the interpreter to the others
+ABSENT = "no such file"
+MADE_RECORD = "checkpoint.json"  # what `harness.model.made` reads; no library does
 
 
 def checkpoint_digests(
     profile: Profile, checkpoint: Path, note: Callable[[str], None] = lambda _: None
 ) -> dict[str, str]:
-    """SHA-256 of every file that the profile names; ModelError for a missing one."""
-    found = {}
-    for file in profile.files:
-        note(file.name)
-        found[file.name] = file_sha256(checkpoint / file.name, what=f"checkpoint file of {profile.id}")
-    return found
+    """SHA-256 of every file that the profile names, several read at a time; StorageError for a missing one."""
+
+    def sha256(name: str) -> str:
+        note(name)
+        return file_sha256(checkpoint / name, what=f"checkpoint file of {profile.id}")
+
+    names = [file.name for file in profile.files]
+    with ThreadPoolExecutor(AT_A_TIME) as readers:
+        return dict(zip(names, readers.map(sha256, names), strict=True))
+
+
+def digests_of_a_run(profile: Profile, checkpoint: Path) -> dict[str, str]:
+    """The same, with the word ABSENT for a code file that isn't there: a port doesn't execute it either."""
+    gone = [file.name for file in profile.files if file.role == "code" and not (checkpoint / file.name).exists()]
+    there = tuple(file for file in profile.files if file.name not in gone)
+    found = checkpoint_digests(msgspec.structs.replace(profile, files=there), checkpoint)
+    return {file.name: found.get(file.name, ABSENT) for file in profile.files}
 
 
 def file_deviations(profile: Profile, found: dict[str, str]) -> tuple[Deviation, ...]:
@@ -92,14 +109,14 @@ def check_shape(profile: Profile, checkpoint: Path) -> None:
 
 def _require_no_strangers(profile: Profile, checkpoint: Path) -> None:
     """Libraries load more than the named files (an adapter, a stray weight file before an index): none is here."""
-    named = {file.name for file in profile.files}
+    named = {MADE_RECORD, *(file.name for file in profile.files)}
     strangers = sorted(
         path.name for path in checkpoint.iterdir() if path.name not in named and not path.name.startswith(INERT)
     )
     if strangers:
         raise ModelError(
             str(checkpoint),
-            expected=f"the {len(named)} files of profile {profile.id} and nothing that a library could load",
+            expected=f"the {len(profile.files)} files of profile {profile.id} and nothing that a library could load",
             found=", ".join(strangers),
             todo="Give a folder with the profile's files alone.",
         )

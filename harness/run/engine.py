@@ -16,8 +16,9 @@ from harness.decode.sampled import PaddedRows, decode_sampled
 from harness.decode.taped import TapedCall, decode_argmax, decode_taped, loop_contract
 from harness.errors import HarnessError
 from harness.model.environment import read_environment, software_deviations
-from harness.model.identity import check_shape, check_special_ids, checkpoint_digests, require_registered
+from harness.model.identity import check_shape, check_special_ids, digests_of_a_run
 from harness.model.load import LoadedModel, load_model, require_map, uses_remote_code
+from harness.model.made import checkpoint_deviations
 from harness.model.placement import memory_observation, placement_facts
 from harness.model.process import now_us
 from harness.model.rng import rng_states, seed_generators
@@ -27,6 +28,7 @@ from harness.prompts.registered import SourceBatch
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
+from harness.protocols.maps import map_difference, map_field
 from harness.protocols.seeds import batch_seeds
 from harness.records.depth import TraceEvidence
 from harness.records.kinds import AnyUnit
@@ -266,8 +268,8 @@ def open_engine(loaded: LoadedProtocol, request: Request) -> Engine:
     protocol, checkpoint = loaded.protocol, Path(request.checkpoint)
     check_shape(loaded.profile, checkpoint)
     check_special_ids(loaded.profile, checkpoint)
-    digests = checkpoint_digests(loaded.profile, checkpoint)
-    deviations = require_registered(loaded.profile, digests, port=request.port)
+    digests = digests_of_a_run(loaded.profile, checkpoint)
+    deviations = checkpoint_deviations(loaded.profile, checkpoint, digests, port=request.port)
     deviations += software_deviations(protocol.software, port=request.port)
     model = load_model(loaded.profile, request.execution, request.placement, checkpoint)
     try:
@@ -292,9 +294,19 @@ def _read_back(
     else:
         effective = adopt_decoding(model, protocol, ids, budget, sampler)
     facts = placement_facts(model.model, request.placement.id, loaded.profile, model.device)
-    if not request.port:
+    if request.port:
+        deviations += _other_map(loaded, request, facts)
+    else:
         require_map(request.placement, facts.device_map)
     environment = read_environment(model, effective, digests)
     if request.execution.experts == "remote_code" and not uses_remote_code(loaded.profile, request.execution):
         deviations += (Deviation(field="experts", registered="remote_code", actual=environment.experts),)
     return Engine(loaded, request, model, environment, facts, deviations, sampler)
+
+
+def _other_map(loaded: LoadedProtocol, request: Request, facts: PlacementFacts) -> tuple[Deviation, ...]:
+    """A registered placement whose budgets give another map under a port's software; a port's own has none to meet."""
+    different = map_difference(request.placement, facts.device_map)
+    if request.placement not in loaded.protocol.placements or different is None:
+        return ()
+    return (Deviation(field=map_field(request.placement.id), registered=different[0], actual=different[1]),)

@@ -12,10 +12,10 @@ from harness.files import read_bytes
 from harness.model.identity import (
     check_shape,
     check_special_ids,
-    checkpoint_digests,
+    digests_of_a_run,
     registered_digest,
-    require_registered,
 )
+from harness.model.made import checkpoint_deviations
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.load import CANONICAL, FILES, PROMPTS, LoadedProtocol, prompt_contract_sha256, read_digests
 from harness.run.prepare import prepare
@@ -25,8 +25,8 @@ from harness.run.request import Request
 def registration_evidence(loaded: LoadedProtocol, request: Request) -> RegistrationEvidence:
     """Check what must hold before any model code runs, and list every identity (R04 6.1-6.2)."""
     checkpoint = Path(request.checkpoint)
-    found = checkpoint_digests(loaded.profile, checkpoint)
-    deviations = require_registered(loaded.profile, found, port=request.port)
+    found = digests_of_a_run(loaded.profile, checkpoint)
+    deviations = checkpoint_deviations(loaded.profile, checkpoint, found, port=request.port)
     check_shape(loaded.profile, checkpoint)
     check_special_ids(loaded.profile, checkpoint)
     tokenizer, _ = prepare(loaded, request)

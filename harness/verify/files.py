@@ -7,6 +7,7 @@ from harness.canon import canonical_bytes, sha256_hex
 from harness.errors import HarnessError
 from harness.files import read_bytes
 from harness.journal.folder import RunFolder
+from harness.journal.naming import result_name
 from harness.records.audit import Audit
 from harness.records.base import decode_json
 from harness.snapshots.judgements import TRIO, altered_since_judged
@@ -94,7 +95,8 @@ class _BrokenError(HarnessError):
 def audit_holds(ground: Ground) -> Lines:
     """What the audit record says of the run is what the run's own files say."""
     audit, evidence, loaded = ground.audit, ground.evidence, ground.loaded
-    spec, port = evidence.spec, " (port)" if evidence.spec.port else ""
+    spec = evidence.spec
+    name = result_name(loaded.protocol.result_name, port=spec.port, deviations=spec.deviations)
     stored = read_bytes(ground.folder.file(AUDIT), what="audit record")
     pairs = (
         (f"{AUDIT}: canonical bytes", sha256_hex(canonical_bytes(audit)), sha256_hex(stored)),
@@ -106,7 +108,7 @@ def audit_holds(ground: Ground) -> Lines:
         (f"{AUDIT}: tier", spec.tier, audit.tier),
         (f"{AUDIT}: port", spec.port, audit.port),
         (f"{AUDIT}: deviations", spec.deviations, audit.deviations),
-        (f"{AUDIT}: result_name", loaded.protocol.result_name + port, audit.result_name),
+        (f"{AUDIT}: result_name", name, audit.result_name),
         (f"{AUDIT}: unfrozen_sources", tuple(one.source_id for one in loaded.unfrozen), audit.unfrozen_sources),
         (f"{AUDIT}: run_sha256", evidence.run_sha256, audit.run_sha256),
         (f"{AUDIT}: environment_sha256", evidence.run.environment_sha256, audit.environment_sha256),

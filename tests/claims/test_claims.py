@@ -1,5 +1,7 @@
 """claims.json: what is supported, refuted or not checked, and that no run can print more than it has."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 
@@ -8,6 +10,7 @@ from harness.claims.judge import claims_of
 from harness.errors import JournalError
 from harness.records.base import decode_json
 from harness.records.claims import Claims
+from harness.records.run import Deviation
 
 
 def by_id(record):
@@ -166,3 +169,22 @@ def test_records_are_named_by_digest(make_view, registration):
     record = claims_of(make_view(), registration)
     assert set(record.records) == {"run.json", "ledger.json", "statistics.json", "audit.json", "replay/run.json"}
     assert by_id(record)["replay"].rests_on == ("audit.json", "replay/run.json", "run.json")
+
+
+def on_random_weights(view):
+    """The view of a port whose records name random weights."""
+    said = Deviation(field="checkpoint", registered="nano", actual="nano-random, random weights (cpu, torch 2)")
+    return view.given(spec=SimpleNamespace(**vars(view.spec) | {"deviations": (said,)}))
+
+
+def test_random_weights_are_named_everywhere(make_view, registration, loaded):
+    """No statement has the result's name without theirs, and none is of the registered model."""
+    record = claims_of(on_random_weights(make_view(port=True)), registration)
+    name, whole = loaded.protocol.result_name, f"{loaded.protocol.result_name} (port) on nano-random, random weights"
+    assert record.result_name == whole
+    assert any(one.statement for one in record.permitted)
+    for one in record.permitted:
+        assert one.statement.count(name) == one.statement.count(whole)
+        opening = "Port on nano-random, random weights, not the registered model and not the registered run: "
+        assert not one.statement or one.statement.startswith(opening)
+    assert ("port", "checkpoint", "nano") in {(one.kind, one.field, one.registered) for one in record.differences}

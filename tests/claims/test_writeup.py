@@ -1,5 +1,7 @@
 """A write-up against a run: what it doesn't support is named with its line; what it supports is left alone."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from harness.claims.judge import claims_of
 from harness.claims.quoted import quoted
 from harness.claims.text import plain, sentences
 from harness.claims.writeup import check_text
+from harness.records.run import Deviation
 
 ZERO_WIDTH = "\u200b"
 
@@ -219,6 +222,20 @@ def test_a_port_without_the_word_is_found(check, loaded):
     assert [one[1] for one in check(f"A {name} follows.", port=True)] == ["name"]
     assert check(f"A {name} (port) follows.", port=True) == []
     assert check(f"A {name} follows.") == []
+
+
+def test_random_weights_without_their_name_are_found(make_view, registration, loaded):
+    """A port's result that leaves the weights out is called the registered model's."""
+    view = make_view(port=True)
+    said = Deviation(field="checkpoint", registered="nano", actual="nano-random, random weights (cpu, torch 2)")
+    view.given(spec=SimpleNamespace(**vars(view.spec) | {"deviations": (said,)}))
+    name, record = loaded.protocol.result_name, claims_of(view, registration)
+    short, whole = (
+        check_text(f"A {name} {words} follows.", view, record, registration)
+        for words in ("(port)", "(port) on nano-random, random weights")
+    )
+    assert [one.what for one in short] == ["name"]
+    assert whole == ()
 
 
 def test_a_smoke_run_supports_no_replay(check):

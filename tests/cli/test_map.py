@@ -28,7 +28,7 @@ def verbs(command, name=""):
 
 
 VERBS = dict(verbs(ROOT))
-SECTIONS = dict(re.findall(r"^### ([a-z ]+)\n(.*?)(?=^###? |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+SECTIONS = dict(re.findall(r"^### ([a-z -]+)\n(.*?)(?=^###? |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 
 CHOICES = {name: {f"`{one.opts[0]}`": one.default for one in command.params} for name, command in VERBS.items()}
@@ -47,7 +47,7 @@ def parameters(command):
 def test_the_map_is_in_the_order_of_the_stages():
     """Every verb under its stage, in order; runs are pytest's; where the documentation lies is said."""
     text = CliRunner().invoke(app, ["--help"]).stdout
-    shown = re.findall(r"^  (\w+) +[A-Z]", text, re.MULTILINE)
+    shown = re.findall(r"^  ([\w-]+) +[A-Z]", text, re.MULTILINE)
     assert shown == [name for name in ORDER if name in ROOT.commands]
     titles = [text.index(f"\n{stage.title}:\n") for stage in STAGES]
     assert titles == sorted(titles)

@@ -42,6 +42,7 @@ TABLES = {
     "compare.md": ("difference",),
     "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
+    "full-size.md": ("random_weights",),
 }
 FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth", "task-crn")
 GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in FAMILIES)

@@ -1,5 +1,6 @@
 """The smoke record that a formal run stands on: a passed, unaltered one of the same kind, or a new one."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ class AskedError(Exception):
     """A new smoke run was asked for."""
 
 
-def find(run: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+def find(run: Path, monkeypatch: pytest.MonkeyPatch, *, port: bool = False) -> RunFolder:
     """The folder of the record that a new formal run beside `run` would stand on."""
 
     def ask(*_: Any) -> None:
@@ -35,7 +36,13 @@ def find(run: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     monkeypatch.setattr(smoke, "_run_smoke", ask)
     loaded = load_protocol(MINI, tree)
     formal = RunFolder(run.with_name("formal-new"))
-    call = SmokeCall(make_request(loaded, "formal", "formal-new", NOTHING, tree), tree, None, None, "none")
+    call = SmokeCall(
+        make_request(loaded, "formal", "formal-new", dataclasses.replace(NOTHING, port=port), tree),
+        tree,
+        None,
+        None,
+        "none",
+    )
     return passed_smoke(loaded, formal, call)[1]
 
 
@@ -72,6 +79,33 @@ def test_another_smoke_run_does_not_serve(
         find(fresh_run, monkeypatch)
 
 
+@pytest.mark.parametrize(
+    ("field", "serves"),
+    [
+        ("software.torch", True),
+        ("checkpoint", True),
+        ("checkpoint.model.safetensors", True),
+        ("placement.nano-disk", True),
+        ("placement", False),
+        ("domains.math", False),
+        ("sandbox.image", False),
+    ],
+)
+def test_a_ports_smoke_run_serves_by_what_was_asked_for(
+    fresh_run: Path, monkeypatch: pytest.MonkeyPatch, field: str, *, serves: bool
+) -> None:
+    """What is read back from a model isn't known yet: the environment stands for it, and the gate compares it later."""
+    path = smoke_of(fresh_run) / "audit.json"
+    deviations = [{"field": field, "registered": "one", "actual": "another"}]
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"port": True, "deviations": deviations}))
+    path.with_name("audit.json.sha256").write_text(f"{sha256_hex(path.read_bytes())}  audit.json\n")
+    if serves:
+        assert find(fresh_run, monkeypatch, port=True).path == path.parent
+    else:
+        with pytest.raises(AskedError):
+            find(fresh_run, monkeypatch, port=True)
+
+
 def test_an_altered_record_does_not_serve(fresh_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its detached digest doesn't hold."""
     path = smoke_of(fresh_run) / "audit.json"
@@ -87,7 +121,13 @@ def test_a_failed_smoke_session_stops_the_formal_one(fresh_run: Path, monkeypatc
     (tree.gates / "conftest.py").write_text("raise SystemExit('broken')\n")
     smoke_of(fresh_run).rename(tree.root / "elsewhere")
     loaded = load_protocol(MINI, tree)
-    call = SmokeCall(make_request(loaded, "formal", "formal-new", NOTHING, tree), tree, None, None, "none")
+    call = SmokeCall(
+        make_request(loaded, "formal", "formal-new", NOTHING, tree),
+        tree,
+        None,
+        None,
+        "none",
+    )
     with pytest.raises(SessionError, match=r"expected all smoke gates passed, found exit code .*broken.*session\.log"):
         passed_smoke(loaded, RunFolder(fresh_run.with_name("formal-new")), call)
     assert not (fresh_run.with_name("formal-new") / "smoke.json").exists()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ from harness.report.cells import anchor
 from harness.report.make import frozen_words, page_of, report_bytes, write_report
 from harness.report.render import render
 from harness.report.visible import passage
-from harness.snapshots.store import read_audit, read_frozen
+from harness.snapshots.store import read_audit, read_frozen, run_files
 from harness.verify.ground import Ground
 from harness.verify.page import report_holds
 
@@ -242,6 +243,23 @@ def test_a_port_says_so_in_its_name(tmp_path, reading):
     assert words(tree.find(".//h1")).endswith("(port)")
     assert "(port)" in words(tree.find(".//title"))
     assert "port: not the registered run" in words(tree.find(".//header"))
+
+
+def test_random_weights_are_said_before_any_number(tmp_path, reading):
+    """In the heading, with what such a run can show; a page of another port says nothing of the kind."""
+    run = reading.write_run(tmp_path / "port", port=True)
+    assert "random" not in words(reading.parsed(report_bytes(judged_view(run)).decode()).find(".//header"))
+    spec = json.loads((run / "spec.json").read_bytes())
+    spec["deviations"] = [{"field": "checkpoint", "registered": "nano", "actual": "nano-random, random weights (cpu)"}]
+    (run / "spec.json").write_text(json.dumps(spec))
+    folder = RunFolder(run)
+    reading.write_audit(folder, msgspec.structs.replace(read_audit(folder), files=run_files(folder)))
+    tree = reading.parsed(report_bytes(judged_view(run)).decode())
+    assert words(tree.find(".//h1")).endswith("(port) on nano-random, random weights")
+    said = words(tree.find(".//header"))
+    assert "nano-random, drawn at random, not nano. Nothing on this page is an output of the registered model" in said
+    assert "Random weights rarely end by themselves" in said
+    assert "exactness gates" in said
 
 
 def test_a_figure_without_its_denominator_is_nowhere(hand_tree):

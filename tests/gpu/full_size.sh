@@ -13,7 +13,7 @@ WHOLE=(--gpu-memory 139GiB --cpu-memory none)  # the whole model on the device: 
 gates() {  # tier protocol arguments...
     local tier="$1" protocol="$2" started="$SECONDS" code
     shift 2
-    python -m pytest gates/ -m "$tier" -q -p no:cacheprovider --port --protocol "$protocol" --checkpoint "$CHECKPOINT" "$@"
+    python -m pytest gates/ -m "$tier" -q -p no:cacheprovider -p no:benchmark --port --protocol "$protocol" --checkpoint "$CHECKPOINT" "$@"
     code="$?"
     echo "== $protocol $tier: exit $code, $((SECONDS - started)) s"
     return "$code"

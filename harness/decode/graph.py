@@ -181,7 +181,7 @@ class _Run:
 
     def _captured(self) -> Callable[[], None]:
         """The step as a graph, after warm-ups on a side stream that leave the batch as it was."""
-        saved, side = self.batch.inputs.saved(), torch.cuda.Stream()
+        saved, side = self.batch.inputs.saved(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UPS):
@@ -226,8 +226,6 @@ def prompt_forward(
     """`generate`'s first forward: the last position's logits, float32 [rows, vocabulary], and what each layer cached."""
     names = forward_names(model)
     kept = {"logits_to_keep": 1} if names.keeps else {}
-    output = model(
-        input_ids=ids, attention_mask=mask, position_ids=positions, **kept, use_cache=True, return_dict=True
-    )
+    output = model(input_ids=ids, attention_mask=mask, position_ids=positions, **kept, use_cache=True, return_dict=True)
     layers = [(layer.keys, layer.values) for layer in getattr(output, names.cache).layers]
     return output.logits[:, -1].to(dtype=torch.float32, copy=True), layers

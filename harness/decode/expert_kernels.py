@@ -1,7 +1,7 @@
 """Triton kernels of the lean step's experts: each that a live row chose is read once, the others not at all.
 
-A tile has all rows, and each row of a product is its own sum in a fixed order: no row's result depends on another, and a
-finished row, which chooses no expert, costs none. No atomics: each place of a row is written by one program.
+A tile has all rows, and each row of a product is its own sum in a fixed order: no row's result depends on another, and
+a finished row, which chooses no expert, costs none. No atomics: each place of a row is written by one program.
 """
 
 from typing import Any

@@ -46,7 +46,7 @@ class Inputs:
 
 @dataclass(slots=True)
 class Emitted:
-    """Of each row and step: the ID (PAD once finished), finite logits, the choice is the argmax. [rows, budget] each."""
+    """Of each row and step, [rows, budget]: the ID (PAD once finished), finite logits, the choice is the argmax."""
 
     ids: torch.Tensor
     finite: torch.Tensor

@@ -32,7 +32,8 @@ class DeviceChoose(Protocol):
     Called inside a capture: fixed shapes, no read by the host. What is chosen for a finished row is not used.
     """
 
-    def __call__(self, logits: torch.Tensor, best: torch.Tensor, batch: FixedBatch) -> torch.Tensor: ...
+    def __call__(self, logits: torch.Tensor, best: torch.Tensor, batch: FixedBatch) -> torch.Tensor:
+        """One ID a row."""
 
 
 class Step(Protocol):
@@ -90,7 +91,7 @@ def choose_best(logits: torch.Tensor, best: torch.Tensor, batch: FixedBatch) -> 
     return best
 
 
-def execute_rows(
+def execute_rows(  # noqa: PLR0913
     loaded: LoadedModel,
     padded: tuple[Rows, Rows],
     *,
@@ -223,7 +224,7 @@ def ended(row: list[int], eos: int) -> tuple[int, ...]:
 def prompt_forward(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor
 ) -> tuple[torch.Tensor, list[tuple[torch.Tensor, torch.Tensor]]]:
-    """`generate`'s first forward: the last position's logits, float32 [rows, vocabulary], and what each layer cached."""
+    """`generate`'s first forward: the last position's float32 logits [rows, vocabulary], and what each layer cached."""
     names = forward_names(model)
     kept = {"logits_to_keep": 1} if names.keeps else {}
     output = model(input_ids=ids, attention_mask=mask, position_ids=positions, **kept, use_cache=True, return_dict=True)

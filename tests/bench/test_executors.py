@@ -25,6 +25,7 @@ SLOW, FEWER = ("generate, static cache", "loop, dynamic cache"), 128  # of a ful
 GENERATE = "generate, dynamic cache"
 LAST = "lean, experts+attention+norms, captured"
 EQUAL = [("modules, captured", "modules, uncaptured"), (LAST, "lean, all, uncaptured")]
+EQUAL += [("lean, all, taped, captured", "lean, all, taped, uncaptured")]
 
 
 @pytest.fixture(scope="module")

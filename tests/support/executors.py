@@ -14,11 +14,15 @@ import torch
 from transformers import GenerationConfig, LogitsProcessorList
 
 from harness.decode.graph import Execute, ModuleStep, choose_best, execute_rows
+from harness.decode.icdf import InverseCdf
 from harness.decode.lean import LeanStep
 from harness.decode.loop import LoopContract, choose_argmax, decode_rows
+from harness.decode.tape_device import DeviceTape
 from harness.decode.watch import StepWatch
 from harness.model.load import LoadedModel
 from harness.model.rng import rng_states
+
+from .taped import SAMPLER, TAPE
 
 LOOK = 16
 ALL = ("experts", "attention", "norms")
@@ -107,7 +111,21 @@ def ways(*, device):
         return lambda *one: by_executor(*one, step=step, captured=True)
 
     found |= {f"{name}, captured": captured(step) for name, step in steps.items()}
-    return found | {"lean, all, uncaptured": lambda *one: by_executor(*one, step=last, captured=False)}
+    found["lean, all, uncaptured"] = lambda *one: by_executor(*one, step=last, captured=False)
+    found["lean, all, taped, captured"] = taped(last, captured=True)
+    found["lean, all, taped, uncaptured"] = taped(last, captured=False)
+    return found
+
+
+def taped(step, *, captured):
+    """The executor under a tape, the sampler inside the step."""
+
+    def call(model, rows, tick):
+        budget, sampler = rows.contract.max_new_tokens, InverseCdf(SAMPLER)
+        tape = DeviceTape(sampler, TAPE, "code/0000", rows=len(rows.ids), budget=budget, device=model.device)
+        return by_executor(model, rows, tick, step=step, captured=captured, choose=tape)
+
+    return call
 
 
 def wait(model):

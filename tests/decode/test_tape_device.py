@@ -36,7 +36,7 @@ def device_tape(device, sampler=SAMPLER):
 
 
 def test_tokens_are_the_loops(shared, loaded, mixed, draw):
-    """Rows that end apart, and everything counted; scores over another width round otherwise, so no edge is compared."""
+    """Rows that end apart, everything counted; no edge: scores over another width round otherwise."""
     ids = loaded.profile.special_ids
     contract = LoopContract(eos=ids.eos, pad=ids.pad, max_new_tokens=BUDGET)
     call = TapedCall(tape=TAPE, source_id=SOURCE, conditions=CONDITIONS, contract=contract)

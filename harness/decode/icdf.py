@@ -73,6 +73,10 @@ class InverseCdf:
         """4.3: logits to float32 first, temperature, top-p, softmax in float32."""
         scores = logits.to(device=self.contract.device, dtype=torch.float32)
         _require_finite(scores)
+        return self.warp_scores(scores)
+
+    def warp_scores(self, scores: torch.Tensor) -> Warped:
+        """The same of float32 scores where they are, whether finite or not: nothing here waits for a device."""
         scaled = self._temperature(None, scores)
         warped = self._top_p(None, scaled)
         kept = warped != -torch.inf
@@ -94,9 +98,11 @@ class InverseCdf:
 
     def cumulative(self, warped: Warped) -> torch.Tensor:
         """CDF, float32 [rows, vocabulary], by token ID, with the rule's elements forced to 1."""
-        cdf = torch.cumsum(warped.probabilities, dim=-1, dtype=torch.float32)
+        cdf = summed(warped.probabilities)
         if self.contract.rule == "icdf-v1":
-            return cdf.masked_fill(torch.arange(cdf.shape[-1]) >= last_survivor(warped.kept)[:, None], 1.0)
+            return cdf.masked_fill(
+                torch.arange(cdf.shape[-1], device=cdf.device) >= last_survivor(warped.kept)[:, None], 1.0
+            )
         cdf[:, -1] = 1.0
         return cdf
 
@@ -111,6 +117,13 @@ class InverseCdf:
         return torch.searchsorted(cdf, u.expand(len(cdf), 1).contiguous(), right=False)[:, 0]
 
 
+def summed(probabilities: torch.Tensor) -> torch.Tensor:
+    """Cumulative sum over columns, accumulated in float64 and rounded to float32: by torch itself on the CPU alone."""
+    if probabilities.device.type == "cpu":
+        return torch.cumsum(probabilities, dim=-1, dtype=torch.float32)
+    return torch.cumsum(probabilities, dim=-1, dtype=torch.float64).to(torch.float32)
+
+
 def last_survivor(kept: torch.Tensor) -> torch.Tensor:
     """Int64 [rows]: the highest ID that top-p kept; it keeps at least one."""
     return kept.shape[-1] - 1 - kept.flip(-1).long().argmax(-1)
@@ -122,10 +135,11 @@ def nearest_edges(cdf: torch.Tensor, tokens: torch.Tensor, u: torch.Tensor) -> t
     lower = padded.gather(1, tokens[:, None])[:, 0].double().tolist()
     upper = padded.gather(1, tokens[:, None] + 1)[:, 0].double().tolist()
     value = float(u)
-    return tuple(_nearest(low, high, value) for low, high in zip(lower, upper, strict=True))
+    return tuple(nearest_edge(low, high, value) for low, high in zip(lower, upper, strict=True))
 
 
-def _nearest(low: float, high: float, u: float) -> EdgeDistance | NoEdge:
+def nearest_edge(low: float, high: float, u: float) -> EdgeDistance | NoEdge:
+    """Distance from u to the nearer end of an interval; 0 and 1 are no ends."""
     distances = [*([u - low] if low > 0 else []), *([high - u] if high < 1 else [])]
     return EdgeDistance(distance=min(distances)) if distances else NoEdge()
 

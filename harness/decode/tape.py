@@ -48,6 +48,10 @@ class TapeChooser:
             chosen[row] = one.token
         return torch.tensor(chosen, dtype=torch.long)
 
+    def note(self, row: int, step: int, drawn: Drawn) -> None:
+        """A draw that was made elsewhere at u_step: the row consumed the step's z."""
+        self._rows[row].take(step, self._tape.z(self._source_id, step), drawn)
+
     def _draw(self, logits: torch.Tensor, u: float, step: int) -> tuple[Drawn, ...]:
         try:
             return self._sampler.draw(logits, u)

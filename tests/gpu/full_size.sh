@@ -8,12 +8,13 @@ cd "$(dirname "$0")/../.."
 export PYTHONPATH="$PWD" CUBLAS_WORKSPACE_CONFIG=:4096:8 HF_HUB_OFFLINE=1
 export HARNESS_INPUTS="${HARNESS_INPUTS:?folder with the data files}"
 CHECKPOINT="${CHECKPOINT:-/tmp/deepseek-v2-lite-random}"
+ALLOCATOR=""
 WHOLE=(--gpu-memory 139GiB --cpu-memory none)  # the whole model on the device: a port's placement
 
 gates() {  # tier protocol arguments...
     local tier="$1" protocol="$2" started="$SECONDS" code
     shift 2
-    python -m pytest gates/ -m "$tier" -q -p no:cacheprovider -p no:benchmark --port --protocol "$protocol" --checkpoint "$CHECKPOINT" "$@"
+    PYTORCH_CUDA_ALLOC_CONF="$ALLOCATOR" python -m pytest gates/ -m "$tier" -q -p no:cacheprovider -p no:benchmark --port --protocol "$protocol" --checkpoint "$CHECKPOINT" "$@"
     code="$?"
     echo "== $protocol $tier: exit $code, $((SECONDS - started)) s"
     return "$code"
@@ -80,10 +81,9 @@ PY
 
 collect() {  # one archive: the records of every run that aren't its journals
     local list
-    find reports -name junit.xml -exec gzip -kf9 {} +
     list="$(find reports -type f \( -name audit.json -o -name audit.json.sha256 -o -name spec.json -o -name environment.json \
         -o -name placement.json -o -name statistics.json -o -name claims.json -o -name attempts.jsonl -o -name oom.json \
-        -o -name observations.json -o -name junit.xml.gz \))"
+        -o -name observations.json -o -name junit.xml \))"
     # shellcheck disable=SC2086
     tar -czf "${OUT:?where results go}/full-size-$1.tar.gz" $list
     ls -l "$OUT"
@@ -93,7 +93,7 @@ case "${1:-}" in
     setup) setup ;;
     make) make_it ;;
     smoke) gates smoke deepseek-behavior "${WHOLE[@]}" ;;
-    tasks) gates smoke deepseek-task-crn "${WHOLE[@]}" ;;
+    tasks) ALLOCATOR=expandable_segments:True; gates smoke deepseek-task-crn "${WHOLE[@]}" ;;
     formal) gates formal deepseek-behavior "${WHOLE[@]}" ;;
     resume) gates formal deepseek-behavior "${WHOLE[@]}" --run "$(newest deepseek-behavior 'formal-*-port')" ;;
     depth) gates formal deepseek-depth "${WHOLE[@]}" --baseline "$(passed deepseek-behavior)" ;;

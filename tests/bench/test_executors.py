@@ -128,7 +128,7 @@ def test_executors_at_full_shape(capsys):
     counts = [int(one) for one in os.environ.get("HARNESS_BENCH_ROWS", "8,4").split(",")]
     target = Path(os.environ.get("OUT", str(places().reports / "bench"))) / "executors.json"
     target.parent.mkdir(parents=True, exist_ok=True)
-    model, found = random_model("cuda"), {"device": torch.cuda.get_device_name(), "tokens": tokens, "sizes": []}
+    model, found = random_model("cuda:0"), {"device": torch.cuda.get_device_name(), "tokens": tokens, "sizes": []}
 
     def said(name, one):
         print(name, one, flush=True)

@@ -75,7 +75,7 @@ def test_the_full_shape_on_a_gpu(capsys):
     """Medians over interleaved rounds after a warm-up; the digests of two traces are the same."""
     from pregate_support.full_shape import random_model
 
-    model = random_model("cuda")
+    model = random_model("cuda:0")
     ids, mask, targets = batch()
     ways = {
         "hidden_states": (keep, model, ids, mask),

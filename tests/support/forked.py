@@ -9,9 +9,11 @@ import atexit
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 DRIVER = """
@@ -89,18 +91,15 @@ class Forks:
 
     def close(self) -> None:
         """End the driver, and a session that is still running with it."""
-        try:
-            os.killpg(self._driver.pid, 9)
-        except ProcessLookupError:
-            pass
-        self._driver.wait()
+        with self._driver, suppress(ProcessLookupError):
+            os.killpg(self._driver.pid, signal.SIGKILL)
 
 
 _LIBRARIES: list[Forks] = []
 
 
 def with_libraries(environment: Mapping[str, str]) -> Forks:
-    """This test process's driver with `LIBRARIES`, started at the first call under that call's environment."""
+    """A test process's driver with `LIBRARIES`, started at the first call under that call's environment."""
     if not _LIBRARIES:
         own = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
         _LIBRARIES.append(Forks(LIBRARIES, own))

@@ -5,6 +5,12 @@ plain `RuntimeError`; what a model does is an outcome record.
 """
 
 
+def words(text: object) -> str:
+    r"""A text on one line, in ASCII, without anything that a terminal would act on: `\x1b` for an escape character."""
+    line = " ".join(str(text).encode("ascii", "backslashreplace").decode("ascii").split())
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in line)
+
+
 class HarnessError(Exception):
     """Something outside the code is wrong. `str()` is one ASCII-safe line for a person to act on."""
 
@@ -13,8 +19,7 @@ class HarnessError(Exception):
         self.expected = expected
         self.found = found
         self.todo = todo
-        message = f"{where}: expected {expected}, found {found}. {todo}"
-        super().__init__(" ".join(message.encode("ascii", "backslashreplace").decode("ascii").split()))
+        super().__init__(words(f"{where}: expected {expected}, found {found}. {todo}"))
 
 
 class CanonError(HarnessError):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.canon import sha256_hex
-from harness.errors import HarnessError, JournalError, StorageError
+from harness.errors import HarnessError, JournalError, StorageError, words
 from harness.files import read_bytes, write_atomic
 from harness.journal.assemble import read_spec
 from harness.journal.attempts import OUT_OF_MEMORY, attempts_of
@@ -160,5 +160,5 @@ def _now() -> int:
 
 def _words(reason: object) -> str:
     """One line of ASCII, at most 500 characters: the whole reason is where the session said it."""
-    text = " ".join(str(reason).encode("ascii", "backslashreplace").decode("ascii").split())
+    text = words(reason)
     return text if len(text) <= 500 else f"{text[:497]}..."

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from harness.errors import words
 from harness.evidence import RunEvidence
 from harness.journal.folder import RunFolder
 from harness.places import Places
@@ -67,32 +68,26 @@ class Ground:
 
 def holds(step: str, where: object, expected: object, found: object) -> VerifiedLine:
     """Something that holds, with how much of it there is."""
-    return _line(step, "holds", _ascii(where, expected, found), "")
+    return _line(step, "holds", [words(one) for one in (where, expected, found)], "")
 
 
 def nothing(step: str, where: object, expected: object, found: object) -> VerifiedLine:
     """Something that this run has none of, with the reason as found."""
-    return _line(step, "none", _ascii(where, expected, found), "")
+    return _line(step, "none", [words(one) for one in (where, expected, found)], "")
 
 
 def fails(step: str, where: object, expected: object, found: object, todo: str) -> VerifiedLine:
     """Something that doesn't hold."""
-    return _line(step, "fails", _ascii(where, expected, found), todo)
+    return _line(step, "fails", [words(one) for one in (where, expected, found)], todo)
 
 
 def uncheckable(step: str, where: object, expected: object, found: object, todo: str) -> VerifiedLine:
     """Something that can't be checked here."""
-    return _line(step, "not checkable", _ascii(where, expected, found), todo)
+    return _line(step, "not checkable", [words(one) for one in (where, expected, found)], todo)
 
 
 def _line(step: str, state: State, said: list[str], todo: str) -> VerifiedLine:
     return VerifiedLine(step=step, state=state, where=said[0], expected=said[1], found=said[2], todo=todo)
-
-
-def _ascii(*values: object) -> list[str]:
-    """Words on one line, in ASCII, without anything that a terminal would act on: a record may come from anybody."""
-    lines = [" ".join(str(one).encode("ascii", "backslashreplace").decode("ascii").split()) for one in values]
-    return ["".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in line) for line in lines]
 
 
 def compared(step: str, pairs: Iterable[tuple[object, object, object]], todo: str) -> Lines:

@@ -11,6 +11,7 @@ from pregate_support.mini import MINI, Result, copy_tree, make_tree, run_gates
 
 from harness.journal.folder import RunFolder
 from harness.places import Places
+from harness.plugin.progress import now_and_then
 from harness.snapshots.store import accept
 
 RESULTS = ("run.json", "ledger.json", "statistics.json")
@@ -156,9 +157,21 @@ def test_progress_leaves_the_output_as_it_is(resumed: tuple[int, str, Path, dict
     assert all(line.startswith("gates/test_") and len(line) <= 100 for line in dots)
 
 
-def test_no_progress_without_a_terminal(formal_session: Result) -> None:
-    """Output that goes to a file has no progress line, no carriage return and no escape sequence."""
-    assert not [mark for mark in ("tokens/s", "\r", "\x1b") if mark in formal_session.output]
+def test_no_line_is_redrawn_without_a_terminal(formal_session: Result) -> None:
+    """Output that goes to a file has no carriage return and no escape sequence; each line is whole."""
+    assert not [mark for mark in ("\r", "\x1b") if mark in formal_session.output]
+    said = [line for line in formal_session.output.splitlines() if "tokens/s" in line]
+    assert all(line.startswith(f"{MINI} ") and ", ETA " in line for line in said)
+
+
+def test_a_long_part_says_now_and_then_that_it_goes_on() -> None:
+    """One line where none was said for thirty seconds; the line that erases is none."""
+    times = iter([0, 1, 29, 31, 32, 60, 62, 100])
+    said: list[str] = []
+    draw = now_and_then(said.append, clock=lambda: next(times))
+    for line in ("a", "b", "c", "", "d", "e"):
+        draw(line)
+    assert said == ["c", "e"]
 
 
 def test_a_protocol_without_resume_refuses_a_begun_run(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ ORDER = (
     "prohibited",
     "deviations",
     "gates",
+    "attempts",
     "environment",
     "ladder",
     "ledgers",

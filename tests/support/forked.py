@@ -36,7 +36,7 @@ for line in open(asked, "rb", closefd=False):
         os.environ.update(case["env"])
         sys.path[:] = [case["cwd"], *case["path"], *sys.path[1:]]
         sys.argv[:] = [pytest.__file__.replace("__init__", "__main__"), *case["arguments"]]
-        sys.exit(pytest.console_main())
+        sys.exit(pytest.main(case["arguments"]))
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.write(replies, b"%d\\n" % code)
 """
@@ -87,7 +87,10 @@ class Forks:
         if not answered:
             self.close()
             raise subprocess.TimeoutExpired(["pytest", *arguments], timeout_s)
-        return int(self._driver.stdout.readline())
+        answer = self._driver.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the driver ended before its session: exit code {self._driver.wait()}")
+        return int(answer)
 
     def close(self) -> None:
         """End the driver, and a session that is still running with it."""

@@ -51,18 +51,20 @@ class Result:
     @property
     def junit(self) -> Path:
         """The session's JUnit file."""
-        return self._file("junit.xml")
+        return self.folder / "junit.xml"
 
     @property
     def audit(self) -> dict[str, Any]:
         """The session's audit record."""
-        content: dict[str, Any] = json.loads(self._file("audit.json").read_bytes())
+        content: dict[str, Any] = json.loads((self.folder / "audit.json").read_bytes())
         return content
 
-    def _file(self, name: str) -> Path:
+    @property
+    def folder(self) -> Path:
+        """The run folder; misuse where the session left none."""
         if self.run is None:
             raise RuntimeError(f"the session left no run folder: {self.output}")
-        return self.run / name
+        return self.run
 
 
 def make_tree(root: Path, **changes: Any) -> Path:

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 DRIVER = """
@@ -94,8 +93,9 @@ class Forks:
 
     def close(self) -> None:
         """End the driver, and a session that is still running with it."""
-        with self._driver, suppress(ProcessLookupError):
-            os.killpg(self._driver.pid, signal.SIGKILL)
+        with self._driver:
+            if self._driver.poll() is None:
+                os.killpg(self._driver.pid, signal.SIGKILL)
 
 
 _LIBRARIES: list[Forks] = []

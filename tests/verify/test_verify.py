@@ -130,7 +130,8 @@ def test_a_file_that_is_gone_is_found(kind, run, judge):
 @pytest.mark.parametrize(
     "name",
     ["more.json", "journal/more.json", "sandbox/more.json", "replay/more.txt", "locks/more.txt", "judgements/note.txt",
-     "x.partial", "journal/README", "replay/judgements/more.json", "journal/judgements/more", "placement/workers/locks"],
+     "x.partial", "journal/README", "replay/judgements/more.json", "journal/judgements/more",
+     "placement/workers/locks"],
 )  # fmt: skip
 def test_a_foreign_file_is_found(name, run, judge):
     """Wherever it lies."""

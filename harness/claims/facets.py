@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 APART: Mapping[str, str] = {
-    "replay": r"re-?play|reproduc|re-?run\b|repeated|independent(ly)? (sub|run|process)|复现|复跑|重放|重跑|再现",
+    "replay": r"re-?play|reproduc|re-?run\b|repeated|regenerat|replicat(ion|ed)\b|(second|fresh) process"
+    r"|independent(ly)? (sub|run|process)|复现|复跑|重放|重跑|再现|重新(运行|生成)",
     "placement": r"placement|offload|放置",
     "determinism": r"thread|worker|线程|进程数",
     "any_pass": r"any.pass|任一通过|至少一次通过",
@@ -22,12 +23,12 @@ MEASURES: Mapping[str, str] = {
     "strict": r"strict|严格",
     "fixed_budget": r"fixed.budget|within the budget|固定预算",
     "terminal": r"terminal|终点",
-    "evaluable": r"evaluable|coverage|可评测|覆盖",
+    "evaluable": r"evaluable|coverage|可评测|覆盖[率度]",
     "prompts": r"prompt",
     "prefix": r"prefix|前缀",
     "ids_exact": r"equal tokens|token.?IDs? (are )?(exact|equal)|comparisons?|比较",
-    "passed": r"\bpass(ed|es)?\b|通过",
-    "exact": r"numeric|数值",
+    "passed": r"\bpass(ed|es)?\b|\bcorrect\b|\bsolved\b|accuracy|通过|正确(?!性)|准确率",
+    "exact": r"numeric|\bcorrect\b|\bsolved\b|accuracy|数值|正确(?!性)|准确率",
     "parses": r"\bAST\b|parse|语法",
     "embedding": r"embedding|嵌入",
     "hidden": r"hidden|隐藏",
@@ -105,6 +106,10 @@ class Facets:
         """
         shared = ((self.measure, said.measure), (self.domain, said.domain), (self.condition, said.condition))
         return said.apart <= self.apart and all(not there or there & own for own, there in shared)
+
+    def within(self, said: "Facets") -> bool:
+        """Whether it is of no condition, and of nothing made apart, that isn't named."""
+        return self.apart <= said.apart and self.condition <= said.condition
 
 
 def facets_in(text: str, conditions: Iterable[str]) -> Facets:

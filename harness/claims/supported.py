@@ -29,6 +29,12 @@ class Fact:
         """Whether a quoted numerator and denominator are these."""
         return list(values) == [self.count, self.of]
 
+    def shows(self, one: Quoted) -> bool:
+        """Whether a quoted fraction or percentage is this one."""
+        if one.form == "percentage":
+            return bool(self.of) and _rounds(Decimal(100 * self.count) / self.of, one.values[0])
+        return one.form == "fraction" and self.is_(one.values)
+
 
 @dataclass(slots=True)
 class Supported:
@@ -111,15 +117,13 @@ def holds(known: Supported, one: Quoted, said: Facets, *, alone: bool) -> bool:
     the size of the grid isn't one.
     """
     facts = known.about(said)
-    if one.form == "fraction":
-        return any(fact.is_(one.values) for fact in facts)
+    if one.form in ("fraction", "percentage"):
+        return any(fact.shows(one) for fact in facts)
     value = one.values[0]
     if one.form == "all":
         return any(value == fact.count == fact.of for fact in facts) or (
             not said.apart | said.measure and value in known.sizes
         )
-    if one.form == "percentage":
-        return any(fact.of and _rounds(Decimal(100 * fact.count) / fact.of, value) for fact in facts)
     if one.form == "decimal":
         return any(_rounds(number, value) for number in known.numbers)
     counts = any(value == fact.count for fact in facts)

@@ -7,7 +7,9 @@ found. A figure is looked for among those of its own matter: a replay's, a domai
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
+from harness.claims.attempted import Tried, overstated, tried
 from harness.claims.facets import Facets, facets_in
 from harness.claims.judge import result_name
 from harness.claims.load import Registration
@@ -20,12 +22,33 @@ from harness.claims.view import RunView
 from harness.records.claims import Claims
 
 _CLAUSE = re.compile(r"(?<!\d)[,，]|[,，](?!\d{3}(?!\d))|[;；:：()]|—|\bwhile\b|\bwhereas\b|\bbut\b|而")
+_NOUNS = r"(?:cells?|outputs?|programs?|answers?|problems?|tasks?|questions?|sequences?|generations?)"
 _ALL = re.compile(
     r"\b(?:all|every|each)\b(?: of)?(?: the| these| our)? "
-    r"(?!re-?(?:play|produc|r[ua]n))(?:[a-z]{2,12} )?(?:cells?|outputs?)\b"
-    r"|(?:全部|所有|每个|每一个?)的?\s?(?:格|输出)",
+    rf"(?!re-?(?:play|produc|r[ua]n))(?:[a-z]{{2,12}} )?(?:{_NOUNS}|results?)\b"
+    r"|\bthe (?:whole|entire|full|complete) (?:experiment|run|grid|study)\b"
+    r"|(?:全部|所有|每个|每一个?|每道?)的?\s?(?:格|输出|程序|答案|回答|题目|题|序列|结果)|整个(?:实验|网格|运行)",
     re.IGNORECASE,
 )
+# Of which a clause says what they are and not what came of them: "all cells that were cut".
+_THOSE = re.compile(r"\s?(?:that|which|whose|where|with|without|cut|truncated|的)", re.IGNORECASE)
+# A number of what there is, before what came of it; or a limit that was set.
+_WHOLE = re.compile(
+    r"\s{0,3}(?:(?:out )?of|among|from|over|across)\b|\s{0,3}在.{0,20}(?:中|里|内)\s{0,3}$", re.IGNORECASE
+)
+_LIMIT = re.compile(
+    r"(?:budget|limit|maximum) of $|\b(?:within|at most|up to|after) (?:the )?$|(?:预算|上限)(?:为|是|的)?\s?$",
+    re.IGNORECASE,
+)
+_NOT = re.compile(r"(?:\bnot|\brather than|不是|并非|而非)\s{0,2}$", re.IGNORECASE)
+_NUMBER = re.compile(r"\s{0,9}(\d{1,3}(?:,\d{3}){1,3}|\d{1,9})\s{0,3}[.。]?\s{0,3}")
+# What a number says that counts nothing: which one, how long, how many in all.
+_PLACE = re.compile(
+    r"\bID\b|index|step|position|layer|seed|version|length|mean|median|tokens?\b|\bof\b|total|table|figure|section|budget|limit"
+    r"|编号|步|位置|层|种子|版本|长度|均值|中位|词元|总数|共|表|图|节|预算|上限",
+    re.IGNORECASE,
+)
+OUTCOMES = {"natural_eos", "truncated", "strict", "terminal", "evaluable", "passed", "exact", "parses"}
 _DIAGNOSTICS = re.compile(r"diagnos|诊断", re.IGNORECASE)
 _INTERVAL = re.compile(
     r"confidence (interval|band)|credible interval|\bCI\b|\bp.values?\b|resampling band|bootstrap (band|interval)"
@@ -45,13 +68,14 @@ class Finding:
 
 def check_text(document: str, view: RunView, claims: Claims, registration: Registration) -> tuple[Finding, ...]:
     """Everything in the write-up that the run doesn't support, by line."""
-    known = supported(view, claims)
+    known, on_record = supported(view, claims), tried(view)
     found: list[Finding] = []
     for sentence in sentences(document):
         found += _figures(sentence, known, view)
         found += _prohibited(sentence, view, registration)
         found += _bands(sentence, registration)
         found += _names(sentence, view)
+        found += _attempts(sentence, on_record)
     return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.line, one.what)))
 
 
@@ -60,27 +84,44 @@ def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Fi
     whole = facets_in(f"{sentence.labels} {sentence.text}", conditions)
     for start, clause in _clauses(sentence.text):
         said = _said(sentence, facets_in(f"{sentence.labels} {clause}", conditions), whole, conditions)
-        figures = list(quoted(clause))
+        figures = list(quoted(clause)) or list(_bare(sentence, clause, said))
         yield from _unnumbered(sentence, start, clause, said, known) if not figures else ()
         for one in figures:
             line = sentence.line(start + one.start)
-            if is_unwritten(clause, one.start):
+            if is_unwritten(clause, one.start) or _NOT.search(clause[: one.start]):
                 continue
-            if not holds(known, one, said, alone=len(figures) == 1):
+            if not holds(known, one, said, alone=len(figures) == 1 and not _sets(clause, one)):
                 yield Finding(line, "figure", nearest(known, said), one.words)
             elif _needs_diagnostics(known, one, said) and not any(map(_DIAGNOSTICS.search, sentence.headings)):
                 expected = "a completion-conditioned figure under a heading Diagnostics only"
                 yield Finding(line, "diagnostic", expected, one.words)
 
 
+def _bare(sentence: Sentence, clause: str, said: Facets) -> Iterator[Quoted]:
+    """A clause or a table's cell that is a number and nothing else: a count of the outcome that stands beside it."""
+    match = _NUMBER.fullmatch(clause)
+    counts = said.apart or said.measure & OUTCOMES
+    if match and counts and not _PLACE.search(f"{sentence.labels} {sentence.text}"):
+        yield Quoted("count", match[1], (Decimal(match[1].replace(",", "")),), match.start(1), match.end(1))
+
+
+def _sets(clause: str, one: Quoted) -> bool:
+    """Whether a number says how much there is, or what was allowed, and not what came of it."""
+    return _WHOLE.match(clause) is not None or _LIMIT.search(clause[: one.start]) is not None
+
+
 def _unnumbered(sentence: Sentence, start: int, clause: str, said: Facets, known: Supported) -> Iterator[Finding]:
-    """All cells were replayed, it says without a number: the run's cells are more than those that were made again."""
+    """All cells ended or passed, it says without a number, and no count of the matter is whole; or all were replayed:
+    the run's cells are more than those that were made again.
+    """
     match = _ALL.search(clause)
-    if (
-        match is None
-        or "replay" not in said.apart
-        or is_negated(sentence, (start + match.start(), start + match.end()))
-    ):
+    if match is None or is_negated(sentence, (start + match.start(), start + match.end())):
+        return
+    outcomes = said.measure & OUTCOMES
+    facts = [fact for fact in known.about(said) if fact.facets.measure & outcomes and fact.facets.within(said)]
+    facts = [fact for fact in facts if fact.facets.domain <= said.domain] or facts  # a domain's alone aren't all
+    whole = not outcomes or any(fact.count == fact.of for fact in facts) or _THOSE.match(clause, match.end())
+    if whole and "replay" not in said.apart:
         return
     yield Finding(sentence.line(start + match.start()), "figure", nearest(known, said), match[0])
 
@@ -119,9 +160,7 @@ def _needs_diagnostics(known: Supported, one: Quoted, said: Facets) -> bool:
     """Whether the figure is said to be conditioned on completion, or is one of this run only as such."""
     if "conditioned" in said.apart:
         return True
-    if one.form != "fraction":
-        return False
-    facts = [fact for fact in known.about(said) if fact.is_(one.values)]
+    facts = [fact for fact in known.about(said) if fact.shows(one)]
     return bool(facts) and all("conditioned" in fact.facets.apart for fact in facts)
 
 
@@ -146,6 +185,13 @@ def _bands(sentence: Sentence, registration: Registration) -> Iterator[Finding]:
         yield Finding(
             sentence.line(match.start()), "band", f"a registered name: {', '.join(names) or 'none'}", match[0]
         )
+
+
+def _attempts(sentence: Sentence, on_record: Tried) -> Iterator[Finding]:
+    """How often the run was tried is on record, and no other number may be given."""
+    for start, end in overstated(sentence.text, on_record):
+        if not is_negated(sentence, (start, end)):
+            yield Finding(sentence.line(start), "attempts", str(on_record), sentence.text[start:end])
 
 
 def _names(sentence: Sentence, view: RunView) -> Iterator[Finding]:

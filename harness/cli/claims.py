@@ -18,7 +18,7 @@ from harness.cli import show
 from harness.cli.options import Judged
 from harness.cli.working import working
 from harness.errors import HarnessError, StorageError
-from harness.files import read_bytes
+from harness.files import read_given
 from harness.journal.folder import write_once
 from harness.records.claims import Claims, PermittedResult
 from harness.records.verbs import CheckedWriteUp, WriteUpLine
@@ -65,7 +65,7 @@ def claims(run: Judged, *, json: Json = False, check: Check = None, write: Write
 
 def _document(path: Path) -> str:
     try:
-        return read_bytes(path, what="write-up").decode("utf-8-sig")
+        return read_given(path, what="write-up").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise StorageError(str(path), expected="UTF-8 text", found=str(error), todo="Save it as UTF-8.") from error
 

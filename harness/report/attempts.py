@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from harness.claims.view import RunView
-from harness.journal.attempts_file import attempt_rows, chained, lines_for
-from harness.records.attempts_file import AttemptRow
+from harness.journal.attempts_file import attempt_rows, beginning, chained, lines_for
+from harness.records.attempts_file import AttemptRow, Entry
 from harness.report.page import Block, Note, Section, table
 
 SAID = (
@@ -23,16 +23,17 @@ def attempts(view: RunView, lines: int | None) -> tuple[Section, int]:
     """
     data = b"".join(lines_for(view.folder.path).splitlines(keepends=True)[:lines])
     entries = chained(data, "attempts.jsonl")
-    blocks = tuple(_blocks(view, attempt_rows(entries), len(entries)))
+    blocks = tuple(_blocks(view, attempt_rows(entries), entries))
     return Section("attempts", "Attempts", blocks), len(entries)
 
 
-def _blocks(view: RunView, rows: tuple[AttemptRow, ...], count: int) -> Iterator[Block]:
+def _blocks(view: RunView, rows: tuple[AttemptRow, ...], entries: tuple[Entry, ...]) -> Iterator[Block]:
     if view.audit.tier != "formal":
         yield Note(f"Formal runs are entered in the attempts file of their protocol; this is a {view.audit.tier} run.")
         return
-    own = next((row.number for row in rows if row.run_id == view.audit.run_id), None)
-    yield Note(SAID.format(count=count, own=f"this run begins on line {own}" if own else "this run isn't among them"))
+    begun = beginning(entries, view.audit.run_id)
+    own = f"this run begins on line {begun.number}" if begun else "this run isn't among them"
+    yield Note(SAID.format(count=len(entries), own=own))
     if rows:
         yield table("Attempts on record", HEAD, [_cells(row) for row in rows])
 

@@ -253,8 +253,8 @@ def run_files(folder: RunFolder) -> dict[str, str]:
     found = {}
     for path in sorted(folder.path.rglob("*")):
         inner = path.relative_to(folder.path)
-        skipped = {"locks", JUDGEMENTS} & set(inner.parts) or inner.as_posix() in UNHASHED or path.suffix == ".partial"
-        if path.is_file() and not skipped:
+        kept_apart = inner.parts[0] == JUDGEMENTS or "locks" in inner.parts[:-1]
+        if path.is_file() and not (kept_apart or inner.as_posix() in UNHASHED or path.suffix == ".partial"):
             found[inner.as_posix()] = file_sha256(path, what="file of the run")
     return found
 

@@ -49,6 +49,15 @@ HOLDS = [
     "第 1 条 source。",
     "只能写“32 / 32 长序列复现”，不能写成 128 / 128 独立复跑。",
     "32 of 32 were replayed; this can't be read as 128/128 replayed.",
+    "Of 128 cells, 112 ended by EOS and 16 were cut at the budget of 512 tokens.",
+    "在 128 格中，112 格自然结束，16 格被截断。",
+    "复跑只覆盖 32 格，而不是 128 格。",
+    "The replay is of 32 cells, not 128 cells.",
+    "All cells that ended by EOS are listed.",
+    "所有截断的格列于表 3。",
+    "| outcome | cells |\n|---|---|\n| natural EOS | 112 |",
+    "EOS: 112.",
+    "| EOS token ID | 1 |",
 ]
 
 
@@ -84,6 +93,19 @@ OVERSTATED = [
     ("352 outputs were generated.", "352 outputs"),
     ("English natural EOS 112/128.", "112/128"),
     ("s0_x natural EOS 16/16.", "16/16"),
+    ("Every cell ended by EOS.", "Every cell"),
+    ("所有格都自然结束。", "所有格"),
+    ("All answers are correct.", "All answers"),
+    ("The model solved every mathematics problem.", "every mathematics problem"),
+    ("The full grid of 128 cells was regenerated bit for bit in a second process.", "128 cells"),
+    ("The replication was complete: no cell differed in any of the 128 cells.", "128 cells"),
+    ("The whole experiment was reproduced.", "The whole experiment"),
+    ("整个实验重新运行后结果完全一致。", "整个实验"),
+    ("所有结果均可复现。", "所有结果"),
+    ("EOS: 113", "113"),
+    ("| outcome | n |\n|---|---|\n| natural EOS | 113 |", "113"),
+    ("| replay | 128 |", "128"),
+    ("32/32 of mathematics cells are correct.", "32/32"),
 ]
 
 

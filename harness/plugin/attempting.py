@@ -127,7 +127,7 @@ def enter_refusal(loaded: LoadedProtocol, run_id: str, tree: Places, *, port: bo
             protocol_digest=loaded.digest,
             run_id=run_id,
             port=port,
-            reason=_words(reason),
+            reason=_words(reason, tree),
         )
 
     with suppress(HarnessError, OSError):
@@ -155,7 +155,7 @@ def enter_end(
             outcome=outcome,
             placements=_placements(folder),
             audit_sha256=_audit_sha256(folder) if audit else NO_AUDIT,
-            reason="" if outcome == "passed" else _words("; ".join(reasons) or _short_gates(audit)),
+            reason="" if outcome == "passed" else _words("; ".join(reasons) or _short_gates(audit), tree),
         )
 
     file.append(ended)
@@ -200,7 +200,7 @@ def _now() -> int:
     return time.time_ns() // 1000
 
 
-def _words(reason: object) -> str:
-    """One line of ASCII, at most 500 characters: the whole reason is where the session said it."""
-    text = words(reason)
+def _words(reason: object, tree: Places) -> str:
+    """One line of ASCII, at most 500 characters, with paths as seen from the tree; the session said the whole."""
+    text = words(str(reason).replace(f"{tree.root}/", ""))
     return text if len(text) <= 500 else f"{text[:497]}..."

@@ -13,7 +13,7 @@ SAID = (
     "an end was killed, or was still on. Below are the attempts file's first {count} lines; {own}. Later ones stand in "
     "attempts.jsonl beside the run folder."
 )
-HEAD = ("line", "began (UTC)", "run", "protocol digest", "outcome", "resumed", "placements", "reason")
+HEAD = ("line", "began (UTC)", "run", "outcome", "reason", "resumed", "placements", "protocol digest")
 
 
 def attempts(view: RunView, lines: int | None) -> tuple[Section, int]:
@@ -42,4 +42,4 @@ def _cells(row: AttemptRow) -> tuple[str, ...]:
     began = datetime.fromtimestamp(row.at_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     run = f"{row.run_id} (port)" if row.port else row.run_id
     tried = ", ".join(row.placements) or "none"
-    return (str(row.number), began, run, row.protocol_digest, row.outcome, str(row.resumed), tried, row.reason)
+    return (str(row.number), began, run, row.outcome, row.reason, str(row.resumed), tried, row.protocol_digest[:16])

@@ -109,7 +109,6 @@ def audit_holds(ground: Ground) -> Lines:
         (f"{AUDIT}: canonical bytes", sha256_hex(canonical_bytes(audit)), sha256_hex(stored)),
         (f"{AUDIT}: run_id, and the folder's name", audit.run_id, ground.folder.path.name),
         ("spec.json: run_id, and the folder's name", spec.run_id, ground.folder.path.name),
-        ("the folder above, and the protocol", loaded.protocol.id, ground.folder.path.resolve().parent.name),
         (f"{AUDIT}: registered_id", loaded.protocol.registered_id, audit.registered_id),
         (f"{AUDIT}: protocol_digest", spec.protocol_digest, audit.protocol_digest),
         (f"{AUDIT}: tier", spec.tier, audit.tier),

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,7 +44,19 @@ def pytest_configure(config: pytest.Config) -> None:
             return
         raise pytest.UsageError("the harness's own tests need the extra dev: run `make test`, or name gates/.")
     config.stash[NOT_RUN] = {}
+    _keep_bytecode(config)
     config.pluginmanager.register(_support("fixtures"), "support-fixtures")
+
+
+def _keep_bytecode(config: pytest.Config) -> None:
+    """Where no bytecode may be written beside the sources, the many child interpreters share a folder that goes again.
+
+    Else each would compile all of the harness. Workers inherit the variables, set before they start.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        folder = tempfile.mkdtemp(prefix="pregate-bytecode-")
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

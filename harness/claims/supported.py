@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from harness.claims.facets import APART, Facets, facets_of
+from harness.claims.own import OwnCells, own_cells
 from harness.claims.quoted import Quoted
 from harness.claims.view import RunView
 from harness.protocols.grids import denominators
@@ -38,8 +39,11 @@ class Fact:
 
 @dataclass(slots=True)
 class Supported:
-    """What may be quoted. `sizes`: numbers of the protocol's grids; `numbers`: means and sums of the statistics."""
+    """What may be quoted. `own`: the run's cells; `sizes`: numbers of the protocol's grids; `numbers`: means and sums
+    of the statistics.
+    """
 
+    own: OwnCells
     facts: list[Fact] = field(default_factory=list)
     sizes: set[int] = field(default_factory=set)
     numbers: set[Decimal] = field(default_factory=set)
@@ -51,7 +55,7 @@ class Supported:
 
 def supported(view: RunView, claims: Claims) -> Supported:
     """Everything that a judged run gives a write-up to quote."""
-    found = Supported()
+    found = Supported(own_cells(view))
     if view.folder.file("statistics.json").exists():
         _walk(msgspec.to_builtins(view.statistics), (), found)
     for gate in view.audit.gates:
@@ -132,15 +136,43 @@ def holds(known: Supported, one: Quoted, said: Facets, *, alone: bool) -> bool:
     return counts or value in known.sizes or value in known.numbers or any(value == fact.of for fact in facts)
 
 
+def sized(one: Quoted, own: set[int]) -> bool:
+    """Whether a number of cells, of which nothing more is said than that they are there, is one of the run's own."""
+    return one.values[-1] in own and one.values[0] <= one.values[-1]
+
+
 def _rounds(exact: Decimal, shown: Decimal) -> bool:
     exponent = shown.as_tuple().exponent
     places = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
     return shown in {exact.quantize(places, rule) for rule in (ROUND_HALF_EVEN, ROUND_HALF_UP)}
 
 
-def nearest(known: Supported, said: Facets) -> str:
-    """What the run has to say on the matter, for the message of a figure that it doesn't support."""
-    facts = sorted(known.about(said), key=lambda fact: (len(fact.where), fact.where)) if said else []
-    shown = list(dict.fromkeys(f"{fact.count}/{fact.of} ({fact.where})" for fact in facts))[:3]
+def nearest(known: Supported, said: Facets, *, places: bool = False) -> str:
+    """What the run has to say on the matter, two figures at most, for the message of one that it doesn't support.
+
+    In words, or with `places` by where the figures stand in the run's records.
+    """
+    facts = (
+        sorted(known.about(said), key=lambda fact: (_other(fact, said), len(fact.where), fact.where)) if said else []
+    )
+    named = [(fact, fact.where if places else _in_words(fact)) for fact in facts]
+    shown = list(dict.fromkeys(f"{fact.count}/{fact.of} ({name})" for fact, name in named))[:2]
     names = sorted(said.apart & {*APART})
     return " or ".join(shown) or f"a figure of this run{' on ' + ', '.join(names) if names else ''}, which has none"
+
+
+def _other(fact: Fact, said: Facets) -> int:
+    """How many domains, conditions and other matters the figure or the text names alone."""
+    pairs = (
+        (fact.facets.apart, said.apart),
+        (fact.facets.domain, said.domain),
+        (fact.facets.condition, said.condition),
+    )
+    return sum(len(one ^ other) for one, other in pairs)
+
+
+def _in_words(fact: Fact) -> str:
+    facets = fact.facets
+    listed = [*sorted(facets.apart), *sorted(facets.measure), *sorted(facets.domain), *sorted(facets.condition)]
+    words = [name if name in facets.condition else name.replace("_", " ") for name in listed]
+    return ", ".join(words) or fact.where.rsplit(".", 1)[-1].replace("_", " ")

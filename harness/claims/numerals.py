@@ -37,6 +37,7 @@ _AFTER = re.compile(
 )
 _AFTER_LARGE = re.compile(rf"\s?(?:[a-z-]{{2,14}} )?{_OTHER}", re.IGNORECASE)
 _BEFORE = re.compile(rf"(?:\d|\b(?:{_SMALL}|hundred)) {_OF}$|\d\s?/\s?$", re.IGNORECASE)
+_ONLY = re.compile(r"(?:\bonly|\bexactly|\bjust|:)\s$", re.IGNORECASE)
 _ALONE = re.compile(r"[:：]\s{0,3}$")
 _AFTER_HAN = re.compile(
     r"\s?(?:格|条|道|份|个\s?(?:格|条件|输出|程序|答案|题|来源|source|样本|token)|(?:正确|通过|截断|自然结束)|中\s?[的有]?\s?[一二三四五六七八九十\d])"
@@ -101,7 +102,7 @@ def _counts_english(text: str, match: re.Match[str], value: int) -> bool:
     if _BEFORE.search(text, max(0, match.start() - 40), match.start()):
         return True
     if value == 1:  # "one" is a pronoun more often than a number
-        return re.match(rf"\s?{_OF}{_NUMBER}", text[match.end() : match.end() + 30], re.IGNORECASE) is not None
+        return bool(_ONLY.search(text, max(0, match.start() - 10), match.start()) and _AFTER.match(text, match.end()))
     if _AFTER.match(text, match.end()) or (value > 10 and _AFTER_LARGE.match(text, match.end())):
         return True
     return _ends(text, match.end()) and _ALONE.search(text, max(0, match.start() - 5), match.start()) is not None

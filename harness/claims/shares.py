@@ -12,6 +12,7 @@ ABOUT = Fraction(1, 20)  # a half, a third: within a twentieth
 _NOUNS = (
     r"(?:cells?|outputs?|programs?|answers?|problems?|tasks?|questions?|sequences?|generations?|results?|sources?|them)"
 )
+_MADE = r"(?:cells?|outputs?|programs?|answers?|generations?)"
 _OF = r"(?: of)?(?: the| these| all| our)?"
 _SOME = rf"{_OF} (?:[a-z]{{2,14}} )?{_NOUNS}\b"
 Test = Callable[[Fraction], bool]
@@ -19,7 +20,7 @@ Test = Callable[[Fraction], bool]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share at [start, end) of a clause; `denies`: it says that there is none, so a "no" in it denies nothing."""
+    """A share at [start, end) of a clause; `denies`: it says that there are few or none, so its own "no" denies nothing."""
 
     start: int
     end: int
@@ -47,7 +48,7 @@ _FORMS: tuple[tuple[re.Pattern[str], bool, Test], ...] = tuple(
         ),
         (
             r"\b(?:less|fewer) than (?:one |a )?half\b|\ba minority\b|\bunder half\b|不到一半|不足一半|少于一半|少数",
-            False,
+            True,
             lambda share: share < HALF,
         ),
         (
@@ -64,7 +65,7 @@ _FORMS: tuple[tuple[re.Pattern[str], bool, Test], ...] = tuple(
         (rf"\b(?:one |a |exactly )?half(?:{_SOME}| {_ENDED})|一半", False, _about(HALF)),
         (
             rf"\bnone(?: of (?:the |these |our )?(?:[a-z]{{2,14}} )?{_NOUNS})?\b"
-            rf"|\b(?:no|not an?|not one) (?:single )?(?:[a-z]{{2,14}} )?{_NOUNS}\b"
+            rf"|\b(?:no|not an?|not one) (?:single )?(?:[a-z]{{2,14}} )?{_MADE}\b"
             r"|没有(?:一|任何)\s?(?:个|条|道)?\s?(?:格|输出|程序|答案|题)|无一",
             True,
             lambda share: share == 0,

@@ -18,7 +18,7 @@ from harness.claims.negation import is_listed, is_negated, is_unwritten
 from harness.claims.patterns import matches
 from harness.claims.quoted import Quoted, quoted
 from harness.claims.shares import Share, shares
-from harness.claims.supported import Fact, Supported, holds, nearest, sized, supported
+from harness.claims.supported import AGAIN, OF_ALL, Fact, Supported, holds, nearest, sized, supported
 from harness.claims.text import Sentence, sentences
 from harness.claims.view import RunView
 from harness.records.claims import Claims
@@ -59,8 +59,7 @@ _MADE = re.compile(
     re.IGNORECASE,
 )
 _SAME = re.compile(r"same|equal|identical|exact|match|agree|unchanged|一致|相同|一样|逐位|不变", re.IGNORECASE)
-# Made a second time: so many of its rows, against the run's cells.
-AGAIN = {"replay", "placement", "determinism"}
+_BASELINE = re.compile(r"baseline|newly|基线|新增", re.IGNORECASE)
 _INTERVAL = re.compile(
     r"confidence (interval|band)|credible interval|\bCI\b|\bp.values?\b|resampling band|bootstrap (band|interval)"
     r"|standard error|error bars?|置信区间|可信区间|重采样带|标准误",
@@ -155,22 +154,19 @@ def _unnumbered(sentence: Sentence, start: int, clause: str, said: Facets, known
     match = _ALL.search(clause)
     if match is None or is_negated(sentence, (start + match.start(), start + match.end())):
         return
-    facts = _outcomes(known, said)
+    facts = _outcomes(known, said, sentence.text)
     whole = not facts or any(fact.count == fact.of for fact in facts) or bool(_THOSE.match(clause, match.end()))
     again = said.apart & AGAIN if _SAME.search(sentence.text) else said.apart & {"replay"}
-    if again:
-        made = [fact for fact in known.about(Facets(apart=again)) if fact.of >= known.own.cells]
-        whole = whole and any(fact.count == fact.of for fact in made)
+    whole = whole and again <= known.again
     if not whole:
         yield _unlike(sentence.line(start + match.start()), known, said, match[0])
 
 
 def _shares(sentence: Sentence, start: int, clause: str, said: Facets, known: Supported) -> Iterator[Finding]:
     """Most of them, it says, or none, and no count of the matter is such a share."""
-    counts = [fact for fact in _outcomes(known, said) if fact.of]
+    counts = [fact for fact in _outcomes(known, said, sentence.text) if fact.of]
     if not counts and said.apart & AGAIN:
-        facts = known.about(Facets(apart=said.apart & AGAIN))
-        counts = [fact for fact in facts if fact.of >= known.own.cells]
+        counts = [fact for fact in known.about(Facets(apart=said.apart & AGAIN)) if fact.where.endswith(OF_ALL)]
     for one in shares(clause) if counts else ():
         if _is_denied(sentence, start, clause, one) or any(one.holds(Fraction(fact.count, fact.of)) for fact in counts):
             continue
@@ -182,10 +178,12 @@ def _is_denied(sentence: Sentence, start: int, clause: str, one: Share) -> bool:
     return not one.denies and is_negated(sentence, (start + one.start, start + len(clause)))
 
 
-def _outcomes(known: Supported, said: Facets) -> list[Fact]:
-    """The counts of the outcome that a text names, over all that it names."""
+def _outcomes(known: Supported, said: Facets, text: str) -> list[Fact]:
+    """The counts of the outcome that a text names, over all that it names; the baseline's where it is named."""
     outcomes = said.measure & OUTCOMES
     facts = [fact for fact in known.about(said) if fact.facets.measure & outcomes and fact.facets.within(said)]
+    if not _BASELINE.search(text):
+        facts = [fact for fact in facts if not _BASELINE.search(fact.where)]
     return [fact for fact in facts if fact.facets.domain <= said.domain] or facts  # a domain's alone aren't all
 
 
@@ -200,13 +198,14 @@ def _clauses(text: str) -> Iterator[tuple[int, str]]:
 def _said(sentence: Sentence, start: int, clause: Facets, whole: Facets, conditions: list[str]) -> Facets:
     """What a figure's clause is about: its own words; else its sentence's, its lead's, its heading's.
 
-    The domain that stands before a colon is that of the clause after it. What was made again stays so over a list or
-    table that such a sentence introduces, or under such a heading alone.
+    A domain, and what was made again, before a colon are those of the clause after it. What was made again stays so
+    over a list or table that such a sentence introduces, or under such a heading alone.
     """
     lead = facets_in(_introduction(sentence.lead), conditions)
     heading = facets_in(sentence.headings[-1] if sentence.headings else "", conditions)
-    if not clause.domain and (label := _COLON.search(sentence.text, max(0, start - 60), start)):
-        clause |= Facets(domain=facets_in(label[1], conditions).domain)
+    if label := _COLON.search(sentence.text, max(0, start - 60), start):
+        named = facets_in(label[1], conditions)
+        clause |= Facets(apart=named.apart, domain=frozenset() if clause.domain else named.domain)
     if sentence.item or sentence.labels:
         clause |= Facets(apart=lead.apart)
     if not clause.apart and not clause.measure:

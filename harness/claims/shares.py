@@ -20,7 +20,7 @@ Test = Callable[[Fraction], bool]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share at [start, end) of a clause; `denies`: it says that there are few or none, so its own "no" denies nothing."""
+    """A share at [start, end) of a clause; `denies`: it says few or none, and its own "no" denies nothing."""
 
     start: int
     end: int

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from harness.canon import canonical_bytes, is_canonical, sha256_hex
 from harness.errors import HarnessError
 from harness.files import read_bytes
+from harness.journal.attempts import FOLDER as ATTEMPTS
 from harness.journal.folder import RunFolder
 from harness.records.audit import Audit
 from harness.records.base import decode_json
@@ -14,6 +15,7 @@ from harness.snapshots.store import ATTESTATION, JUDGEMENTS, SIGNATURE, links, r
 from harness.verify.ground import RESTORE, Ground, Lines, compared, fails, holds, nothing
 
 AUDIT, DIGEST, JUNIT = "audit.json", "audit.json.sha256", "junit.xml"
+FOLLOWS = ("run.json", "ledger.json", "statistics.json")
 _HALF = re.compile(r"\..+\.[0-9a-f]{32}\.partial")
 
 
@@ -39,10 +41,19 @@ def files_hold(ground: Ground) -> Lines:
 
 
 def _canonical(folder: RunFolder, names: Iterable[str]) -> Lines:
-    """Every record is in the one encoding: another reads differently to who takes the first of two equal names."""
-    for name in (one for one in names if one.endswith(".json")):
+    """Every record is in the one encoding: another reads differently to who takes the first of two equal names.
+
+    Those that later steps make again, byte for byte, are left to them.
+    """
+    for name in (one for one in names if one.endswith(".json") and not _made_again(one)):
         if not is_canonical(read_bytes(folder.file(name), what="record")):
             yield fails("files", name, "canonical JSON", "other bytes", RESTORE)
+
+
+def _made_again(name: str) -> bool:
+    """Whether a record of the run or of a part follows from others; what an attempt left that is over is no part."""
+    *folders, last = name.split("/")
+    return last in FOLLOWS and len(folders) < 2 and folders != [ATTEMPTS]
 
 
 def _uncovered(folder: RunFolder) -> Lines:

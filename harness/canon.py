@@ -5,6 +5,7 @@ are refused. Text that a model wrote is kept as token IDs and as ASCII escapes.
 """
 
 import hashlib
+import json
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +30,19 @@ def canonical_bytes(value: Any) -> bytes:
             found=str(error),
             todo="Encode 64-bit integers with hex64 and refuse the text where it enters.",
         ) from error
+
+
+def is_canonical(data: bytes) -> bool:
+    """Whether bytes are JSON in the canonical encoding."""
+    try:
+        return canonical_bytes(json.loads(data.decode("utf-8"), parse_int=_integer)) == data
+    except (ValueError, RecursionError, CanonError):
+        return False
+
+
+def _integer(text: str) -> float:
+    """A number without a point: beyond 2**53 it can only be what a float was written as."""
+    return int(text) if len(text) < 16 else float(text)
 
 
 def sha256_hex(data: bytes) -> str:

@@ -6,6 +6,7 @@ This module knows bytes and paths; it knows no record types.
 import errno
 import hashlib
 import os
+import stat
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -16,15 +17,31 @@ CHUNK = 1 << 20
 
 
 def read_bytes(path: Path, *, what: str) -> bytes:
-    """The bytes of a file; a StorageError that names `what` where they can't be had."""
+    """The bytes of a file; a StorageError that names `what` where they can't be had, or where no file lies there."""
+    _refuse_special(path, what)
+    return read_given(path, what=what)
+
+
+def read_given(path: Path, *, what: str) -> bytes:
+    """The same of whatever somebody names, also a pipe: reading it may wait for who writes to it."""
     try:
         return path.read_bytes()
     except OSError as error:
         raise _storage_error(path, f"a readable {what}", error) from error
 
 
+def _refuse_special(path: Path, what: str) -> None:
+    """Nobody waits for a pipe or a device that lies where a record should."""
+    with suppress(OSError):  # what can't be looked at is named by who opens it
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            todo = "Put the file itself there."
+            raise StorageError(str(path), expected=f"a readable {what}", found="a pipe, socket or device", todo=todo)
+
+
 def file_sha256(path: Path, *, what: str) -> str:
     """Lower-case hex SHA-256 of a file, read in chunks."""
+    _refuse_special(path, what)
     hasher = hashlib.sha256()
     try:
         with path.open("rb") as stream:

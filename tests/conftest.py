@@ -10,12 +10,17 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import settings
+
+try:
+    from hypothesis import settings
+except ModuleNotFoundError:  # an environment for runs alone; asked for help there, pytest reads this file all the same
+    settings = None
 
 NOT_RUN = pytest.StashKey[dict[str, list[str]]]()
 NEEDS = {
@@ -27,14 +32,31 @@ NEEDS = {
 PROGRAMS = {"ssh_keygen": "ssh-keygen"}
 SUPPORT = Path(__file__).parent / "support"
 
-settings.register_profile("pregate", deadline=None, derandomize=True, database=None, print_blob=False)
-settings.load_profile("pregate")
+if settings is not None:
+    settings.register_profile("pregate", deadline=None, derandomize=True, database=None, print_blob=False)
+    settings.load_profile("pregate")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the shared fixtures."""
+    """Register the shared fixtures; one error where the tests' own packages aren't installed."""
+    if settings is None:
+        if config.option.help or config.option.version:
+            return
+        raise pytest.UsageError("the harness's own tests need the extra dev: run `make test`, or name gates/.")
     config.stash[NOT_RUN] = {}
+    _keep_bytecode(config)
     config.pluginmanager.register(_support("fixtures"), "support-fixtures")
+
+
+def _keep_bytecode(config: pytest.Config) -> None:
+    """Where no bytecode may be written beside the sources, the many child interpreters share a folder that goes again.
+
+    Else each would compile all of the harness. Workers inherit the variables, set before they start.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        folder = tempfile.mkdtemp(prefix="pregate-bytecode-")
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

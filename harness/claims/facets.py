@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 APART: Mapping[str, str] = {
-    "replay": r"re-?play|reproduc|re-?run\b|repeated|independent(ly)? (sub|run|process)|复现|复跑|重放|重跑|再现",
+    "replay": r"re-?play|reproduc|re-?run\b|repeated|regenerat|replicat(ion|ed)\b|(second|fresh) process"
+    r"|independent(ly)? (sub|run|process)|复现|复跑|重放|重跑|再现|重新(运行|生成)",
     "placement": r"placement|offload|放置",
     "determinism": r"thread|worker|线程|进程数",
     "any_pass": r"any.pass|任一通过|至少一次通过",
@@ -19,19 +20,20 @@ APART: Mapping[str, str] = {
 MEASURES: Mapping[str, str] = {
     "natural_eos": r"\bEOS\b(?! ?(state|状态))|natural|ended by (itself|themselves)|自然",
     "truncated": r"truncat|\bcut\b|cut off|budget.?(truncat|stop)|截断",
+    "other_stop": r"(stop|end)(s|ped|ed)? otherwise|other stop|其他停止|其它停止",
     "strict": r"strict|严格",
     "fixed_budget": r"fixed.budget|within the budget|固定预算",
     "terminal": r"terminal|终点",
-    "evaluable": r"evaluable|coverage|可评测|覆盖",
+    "evaluable": r"evaluable|coverage|可评测|覆盖[率度]",
     "prompts": r"prompt",
     "prefix": r"prefix|前缀",
     "ids_exact": r"equal tokens|token.?IDs? (are )?(exact|equal)|comparisons?|比较",
-    "passed": r"\bpass(ed|es)?\b|通过",
-    "exact": r"numeric|数值",
+    "passed": r"(?<!replay )\bpass(ed|es)?\b|\bcorrect\b|\bsolved\b|accuracy|通过|正确(?!性)|准确率",
+    "exact": r"numeric|\bcorrect\b|\bsolved\b|accuracy|数值|正确(?!性)|准确率",
     "parses": r"\bAST\b|parse|语法",
     "embedding": r"embedding|嵌入",
     "hidden": r"hidden|隐藏",
-    "routes": r"rout(e|es|ing)|路由|\bgates?\b",
+    "routes": r"rout(e|es|ing)|路由|\bgates?\b(?! holds?\b)",
     "sandbox": r"sandbox|container|沙箱|容器",
     "diverged": r"diverg|分叉",
     "trajectories": r"unique|trajector|轨迹",
@@ -45,7 +47,9 @@ DOMAINS: Mapping[str, str] = {
 # Where a count stands in a record -> what it is about. A field that isn't here is about its group alone.
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "natural_eos": ("natural_eos",), "truncated": ("truncated",), "budget_truncated": ("truncated",),
-    "newly_ended": ("natural_eos",), "baseline_natural_eos": ("natural_eos",), "natural_eos_rate": ("natural_eos",),
+    "other_stop": ("other_stop",),
+    "newly_ended": ("natural_eos",), "baseline_natural_eos": ("natural_eos",),
+    "natural_eos_rate": ("natural_eos",),
     "explicit_terminal": ("terminal",), "evaluable": ("evaluable",), "executed": ("sandbox", "evaluable"),
     "strict_complete_exact": ("strict", "exact", "math"), "strict_marker_only_exact": ("strict", "exact", "math"),
     "fixed_budget_exact": ("fixed_budget", "exact", "math"), "last_number_match": ("exact", "math"),
@@ -54,7 +58,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "strict_complete_success": ("strict", "passed", "exact"), "ast_parses": ("parses", "code"),
     "prefix_exact": ("prefix",), "ids_exact": ("ids_exact",), "output_ids_exact": ("ids_exact",),
     "embedding_exact_rows": ("embedding",), "exact_rows": ("hidden",), "ordered_exact": ("routes",),
-    "set_exact": ("routes",), "unique_trajectories": ("trajectories",), "observed_any_pass": ("any_pass", "code"),
+    "set_exact": ("routes",), "unique_trajectories": ("trajectories",),
+    "observed_any_pass": ("any_pass", "passed", "code"),
     "completion_conditioned_numeric_exact": ("conditioned", "exact", "math"),
     "completion_conditioned_code_passed": ("conditioned", "passed", "code"),
     "fallback_exact": ("conditioned", "exact", "math"), "NATURAL_EOS": ("natural_eos",),
@@ -105,6 +110,10 @@ class Facets:
         """
         shared = ((self.measure, said.measure), (self.domain, said.domain), (self.condition, said.condition))
         return said.apart <= self.apart and all(not there or there & own for own, there in shared)
+
+    def within(self, said: "Facets") -> bool:
+        """Whether it is of no condition, and of nothing made apart, that isn't named."""
+        return self.apart <= said.apart and self.condition <= said.condition
 
 
 def facets_in(text: str, conditions: Iterable[str]) -> Facets:

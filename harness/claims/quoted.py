@@ -1,10 +1,15 @@
-"""The figures that a clause of a write-up states: fractions, percentages, "all N", ranges, counted nouns, decimals."""
+"""The figures that a clause of a write-up states: fractions, percentages, "all N", ranges, counted nouns, decimals.
+
+A number in words is read as its digits.
+"""
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
+
+from harness.claims.numerals import in_digits
 
 Form = Literal["fraction", "percentage", "all", "count", "decimal"]
 
@@ -18,18 +23,32 @@ _NOUN = (
     r"(?:cells?|outputs?|sources?|tasks?|problems?|questions?|tokens?|seeds?|draws?|programs?|comparisons?|edges?|rows?"
     r"|conditions?|digests?|stages?|gates?|layers?|decisions?|samples?|runs?|answers?)\b"
 )
+# What the run makes one of for each source and condition.
+_CELL = re.compile(
+    r"\s?(?:[A-Za-z-]{2,20} ){0,2}?(?:cells?|outputs?|sequences?|generations?|programs?|answers?)\b"
+    r"|\s?(?:个\s?)?(?:格|输出|程序|答案)",
+    re.IGNORECASE,
+)
+_DONE = (
+    r"\s?(?:(?:(?:were|was|are|is) )?(?:correct|right|solved|passed|exact|cut|truncated|replayed|reproduced|ended)\b"
+    r"|(?:正确|通过|截断|自然结束))"
+)
 _KANJI = r"\s?(?:格|条|道题|道|个|次|份|对|行|词元|层|阶段)"
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A figure as it was written: `values` are (numerator, denominator), or one number; [start, end) in the clause."""
+    """A figure as it was written: `values` are (numerator, denominator), or one number; [start, end) in the clause.
+
+    `cells`: whether it is said to be a number of cells.
+    """
 
     form: Form
     words: str
     values: tuple[Decimal, ...]
     start: int
     end: int
+    cells: bool
 
 
 def _number(text: str) -> Decimal:
@@ -64,6 +83,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Reading], ...] = tuple(
         (rf"(?:\ball(?: of)?(?: the)?|\bevery one of(?: the)?|全部|所有)\s?{_N}(?![A-Za-z0-9_/.%])", _each("all", 1)),
         (rf"{_LEFT}(?<!第)(?<!第 ){_N}{_TO}{_N}(?:{_WORDS}{_NOUN}|{_KANJI})", _each("count", 1, 2)),
         (rf"{_LEFT}(?<!第)(?<!第 ){_N}(?:{_WORDS}{_NOUN}|{_KANJI})", _each("count", 1)),
+        (rf"{_LEFT}(?<!第)(?<!第 ){_N}{_DONE}", _each("count", 1)),
+        (rf"(?:正确|答对|通过)\s?{_N}(?![A-Za-z0-9_/.%])", _each("count", 1)),
         (rf"{_LEFT}(\d{{1,6}}\.\d{{1,12}})(?![A-Za-z0-9_/%]|\.\d)", _each("decimal", 1)),
     )
 )
@@ -73,15 +94,27 @@ _LABEL = re.compile(
     r"[\s=:v.]{0,4}$",
     re.IGNORECASE,
 )
+# Which one it is, and no count: "problem 3 passed".
+_WHICH = re.compile(
+    r"\b(?:source|problem|task|question|cell|layer|step|seed|row|position|rank|ID|HumanEval|GSM8K)\s?#?$", re.IGNORECASE
+)
 
 
 def quoted(clause: str) -> Iterator[Quoted]:
     """Every figure of a normalised clause, none twice."""
-    taken = [False] * len(clause)
+    read = in_digits(clause)
+    taken = [False] * len(read.text)
     for pattern, reading in _FORMS:
-        for match in pattern.finditer(clause):
-            if any(taken[match.start() : match.end()]) or _LABEL.search(clause[: match.start()]):
+        for match in pattern.finditer(read.text):
+            if any(taken[match.start() : match.end()]) or _is_label(read.text, match):
                 continue
             taken[match.start() : match.end()] = [True] * (match.end() - match.start())
+            start, end = read.start(match.start()), read.end(match.end())
+            cells = bool(_CELL.search(match[0]) or _CELL.match(read.text, match.end()))
             for form, values in reading(match):
-                yield Quoted(form, match[0].strip(), values, match.start(), match.end())
+                yield Quoted(form, clause[start:end].strip(), values, start, end, cells)
+
+
+def _is_label(text: str, match: re.Match[str]) -> bool:
+    near = max(0, match.start() - 40)
+    return bool(_LABEL.search(text, near, match.start()) or _WHICH.search(text, near, match.start()))

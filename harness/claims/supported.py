@@ -1,5 +1,6 @@
 """Every figure that a run supports, with what it is about: from claims, statistics, gates, and its grids' sizes."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
@@ -8,11 +9,15 @@ from typing import Any
 import msgspec
 
 from harness.claims.facets import APART, Facets, facets_of
+from harness.claims.own import OwnCells, own_cells
 from harness.claims.quoted import Quoted
 from harness.claims.view import RunView
 from harness.protocols.grids import denominators
 from harness.records.claims import Claims
 
+# What was made a second time, and where it is said to be so many of the run's own cells.
+AGAIN, OF_ALL = {"replay", "placement", "determinism"}, "of the run's cells"
+_DESIGN = re.compile(r"(?:draws?|seeds?|conditions?|tokens?)$", re.IGNORECASE)
 NAMES = ("domain", "condition", "measure", "edge")
 
 
@@ -29,11 +34,21 @@ class Fact:
         """Whether a quoted numerator and denominator are these."""
         return list(values) == [self.count, self.of]
 
+    def shows(self, one: Quoted) -> bool:
+        """Whether a quoted fraction or percentage is this one."""
+        if one.form == "percentage":
+            return bool(self.of) and _rounds(Decimal(100 * self.count) / self.of, one.values[0])
+        return one.form == "fraction" and self.is_(one.values)
+
 
 @dataclass(slots=True)
 class Supported:
-    """What may be quoted. `sizes`: numbers of the protocol's grids; `numbers`: means and sums of the statistics."""
+    """What may be quoted. `own`: the run's cells; `again`: what was made a second time over all of them, and whole;
+    `sizes`: numbers of the protocol's grids; `numbers`: means and sums of the statistics.
+    """
 
+    own: OwnCells
+    again: frozenset[str]
     facts: list[Fact] = field(default_factory=list)
     sizes: set[int] = field(default_factory=set)
     numbers: set[Decimal] = field(default_factory=set)
@@ -45,7 +60,7 @@ class Supported:
 
 def supported(view: RunView, claims: Claims) -> Supported:
     """Everything that a judged run gives a write-up to quote."""
-    found = Supported()
+    found = Supported(own_cells(view), frozenset(_again(view)))
     if view.folder.file("statistics.json").exists():
         _walk(msgspec.to_builtins(view.statistics), (), found)
     for gate in view.audit.gates:
@@ -53,6 +68,17 @@ def supported(view: RunView, claims: Claims) -> Supported:
     _claimed(view, claims, found)
     found.sizes |= set(_sizes(view))
     return found
+
+
+def _again(view: RunView) -> Iterator[str]:
+    """What a whole gate has over a grid that is no smaller than the run's own."""
+    protocol = view.loaded.protocol
+    for gate in protocol.gates:
+        account = view.gates.get(gate.id)
+        scope = next((one for tier, one in gate.tiers.items() if tier == view.audit.tier), None)
+        if account is not None and scope is not None and account.passed == account.registered:
+            cells = denominators(protocol, scope.grid, len(view.spec.domains)).cells
+            yield from facets_of([gate.id]).apart & AGAIN if cells >= view.sizes.cells else ()
 
 
 def _claimed(view: RunView, claims: Claims, found: Supported) -> None:
@@ -63,7 +89,7 @@ def _claimed(view: RunView, claims: Claims, found: Supported) -> None:
             facets |= facets_of(["conditioned"] if claim.heading == "diagnostics" else [])
             found.facts.append(Fact(one.count, one.of, one.source, facets))
             if one.source == "replay.cells":
-                found.facts.append(Fact(one.count, view.sizes.cells, f"{one.source} of the run's cells", facets))
+                found.facts.append(Fact(one.count, view.sizes.cells, f"{one.source} {OF_ALL}", facets))
 
 
 def _walk(value: Any, path: tuple[str, ...], found: Supported) -> None:
@@ -111,21 +137,25 @@ def holds(known: Supported, one: Quoted, said: Facets, *, alone: bool) -> bool:
     the size of the grid isn't one.
     """
     facts = known.about(said)
-    if one.form == "fraction":
-        return any(fact.is_(one.values) for fact in facts)
+    if one.form in ("fraction", "percentage"):
+        return any(fact.shows(one) for fact in facts)
     value = one.values[0]
     if one.form == "all":
         return any(value == fact.count == fact.of for fact in facts) or (
             not said.apart | said.measure and value in known.sizes
         )
-    if one.form == "percentage":
-        return any(fact.of and _rounds(Decimal(100 * fact.count) / fact.of, value) for fact in facts)
     if one.form == "decimal":
         return any(_rounds(number, value) for number in known.numbers)
     counts = any(value == fact.count for fact in facts)
     if said.apart or (alone and said.measure):
-        return counts or (not alone and any(value == fact.of for fact in facts))
+        design = value in known.sizes and _DESIGN.search(one.words) is not None
+        return counts or (not alone and (design or any(value == fact.of for fact in facts)))
     return counts or value in known.sizes or value in known.numbers or any(value == fact.of for fact in facts)
+
+
+def sized(one: Quoted, own: set[int]) -> bool:
+    """Whether a number of cells, of which nothing more is said than that they are there, is one of the run's own."""
+    return one.values[-1] in own and one.values[0] <= one.values[-1]
 
 
 def _rounds(exact: Decimal, shown: Decimal) -> bool:
@@ -134,9 +164,32 @@ def _rounds(exact: Decimal, shown: Decimal) -> bool:
     return shown in {exact.quantize(places, rule) for rule in (ROUND_HALF_EVEN, ROUND_HALF_UP)}
 
 
-def nearest(known: Supported, said: Facets) -> str:
-    """What the run has to say on the matter, for the message of a figure that it doesn't support."""
-    facts = sorted(known.about(said), key=lambda fact: (len(fact.where), fact.where)) if said else []
-    shown = list(dict.fromkeys(f"{fact.count}/{fact.of} ({fact.where})" for fact in facts))[:3]
+def nearest(known: Supported, said: Facets, *, places: bool = False) -> str:
+    """What the run has to say on the matter, two figures at most, for the message of one that it doesn't support.
+
+    In words, or with `places` by where the figures stand in the run's records.
+    """
+    facts = (
+        sorted(known.about(said), key=lambda fact: (_other(fact, said), len(fact.where), fact.where)) if said else []
+    )
+    named = [(fact, fact.where if places else _in_words(fact)) for fact in facts]
+    shown = list(dict.fromkeys(f"{fact.count}/{fact.of} ({name})" for fact, name in named))[:2]
     names = sorted(said.apart & {*APART})
     return " or ".join(shown) or f"a figure of this run{' on ' + ', '.join(names) if names else ''}, which has none"
+
+
+def _other(fact: Fact, said: Facets) -> int:
+    """How many domains, conditions and other matters the figure or the text names alone."""
+    pairs = (
+        (fact.facets.apart, said.apart),
+        (fact.facets.domain, said.domain),
+        (fact.facets.condition, said.condition),
+    )
+    return sum(len(one ^ other) for one, other in pairs)
+
+
+def _in_words(fact: Fact) -> str:
+    facets = fact.facets
+    listed = [*sorted(facets.apart), *sorted(facets.measure), *sorted(facets.domain), *sorted(facets.condition)]
+    words = [name if name in facets.condition else name.replace("_", " ") for name in listed]
+    return ", ".join(words) or fact.where.rsplit(".", 1)[-1].replace("_", " ")

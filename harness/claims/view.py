@@ -20,7 +20,7 @@ from harness.records.manifest import Denominators
 from harness.records.run import Environment, RunSpec
 from harness.snapshots.store import altered_files, links, read_audit
 
-TODO = "Judge the run again with `pytest gates/ -m TIER --run DIR`, or start a new one."
+TODO = "Restore the files from where the run was judged (`verify` says which), or start a new run."
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from harness.cli import show
 from harness.cli.options import Judged
 from harness.cli.working import working
 from harness.errors import HarnessError, StorageError
-from harness.files import read_bytes
+from harness.files import read_given
 from harness.journal.folder import write_once
 from harness.records.claims import Claims, PermittedResult
 from harness.records.verbs import CheckedWriteUp, WriteUpLine
@@ -65,14 +65,17 @@ def claims(run: Judged, *, json: Json = False, check: Check = None, write: Write
 
 def _document(path: Path) -> str:
     try:
-        return read_bytes(path, what="write-up").decode("utf-8-sig")
+        return read_given(path, what="write-up").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise StorageError(str(path), expected="UTF-8 text", found=str(error), todo="Save it as UTF-8.") from error
 
 
 def _say_findings(path: Path, record: Claims, findings: Sequence[Finding], *, json: bool) -> None:
     """One line a finding: file:line, what, expected, found. Exit 1 where there is any."""
-    lines = [WriteUpLine(line=one.line, what=one.what, expected=one.expected, found=one.found) for one in findings]
+    lines = [
+        WriteUpLine(line=one.line, what=one.what, expected=one.places or one.expected, found=one.found)
+        for one in findings
+    ]
     if json:
         made = CheckedWriteUp(
             schema=1,
@@ -84,10 +87,12 @@ def _say_findings(path: Path, record: Claims, findings: Sequence[Finding], *, js
         )
         show.document(made)
     else:
-        for one in lines:
+        for one in findings:
             show.line(f"{path}:{one.line}: {one.what}: expected {one.expected}, found {one.found}")
-    show.tell(f"{len(lines)} findings under {record.protocol} {record.run_id}, claims {record.claims_sha256}")
+    counted = f"{len(lines)} finding{'' if len(lines) == 1 else 's'}"
+    show.tell(f"{counted} under {record.protocol} {record.run_id}, claims {record.claims_sha256}")
     if lines:
+        show.tell(f"Correct or remove what is named, then check {path} again; `claims RUN` lists what may be said.")
         raise typer.Exit(1)
 
 

@@ -46,7 +46,7 @@ ORDER = tuple(verb for stage in STAGES for verb in stage.verbs)
 HEAD = "Verification harness for preregistered LLM experiments."
 TAIL = (
     "RUN is a folder reports/PROTOCOL/RUN-ID.\n"
-    "Options and exit codes: python -m harness VERB --help; of a run: pytest --help, under pregate.\n"
+    "Options and exit codes: python -m harness VERB --help; of a run: pytest --help.\n"
     "Documentation: docs/README.md; every verb with an example: docs/cli.md."
 )
 

@@ -37,8 +37,12 @@ def verify(run: Judged, *, json: Json = False, signers: Named = None) -> None:
     here, also a file of signers that can't be read.
     """
     named = _read(signers)
-    with working("verify") as note:
-        found = verify_run(run, note=note, signers=named)
+    try:
+        with working("verify") as note:
+            found = verify_run(run, note=note, signers=named)
+    except OSError as error:
+        show.tell(f"{error.filename or run}: expected a folder that can be read, found {error.strerror or error}.")
+        raise typer.Exit(EXIT["not checkable"]) from error
     if json:
         show.document(found)
     else:

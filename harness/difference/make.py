@@ -84,7 +84,7 @@ class _Pair:
             where, found = f"{self.a.name} and {self.b.name}", f"{len(lone)} cells, none on both sides"
             raise ComparisonError(where, expected="cells in common", found=found, todo=NAME_TWO)
         equal = sum(cell.equal for cell in cells)
-        same = equal == len(cells) and not any(one.missing for one in lone)
+        same = equal == len(cells) and not any(one.missing for one in lone) and not self.nowhere
         return SideComparison(
             schema=1,
             verdict="equal" if same else "different",
@@ -107,6 +107,14 @@ class _Pair:
         domains = {domain.name: at for at, domain in enumerate(self.a.registered.kind.domains)}
         pairs = [(unit, self.b.units[name]) for name, unit in self.a.units.items() if name in self.b.units]
         return sorted(pairs, key=lambda pair: (domains.get(pair[0].key.domain, len(domains)), pair[0].key))
+
+    @cached_property
+    def nowhere(self) -> int:
+        """Cells that both grids have, and neither side: both ended early."""
+        here = {
+            (*unit.identity, name) for side in (self.a, self.b) for unit in side.units.values() for name in unit.cells
+        }
+        return len(((self.a.planned or frozenset()) & (self.b.planned or frozenset())) - here)
 
     @property
     def budget(self) -> int:
@@ -183,6 +191,8 @@ class _Pair:
 
     def _not_compared(self) -> Iterator[str]:
         """What one would expect to be compared and isn't, each with its reason."""
+        if self.nowhere:
+            yield f"{self.nowhere} cells that both grids have: neither side has them"
         if self.traced and self.no_tensors:
             yield f"tensor digests after the embedding: {self.no_tensors}"
         if not self.traced:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.canon import ids_sha256
-from harness.errors import ComparisonError, HarnessError
+from harness.canon import ids_sha256, text_sha256, unescaped
+from harness.errors import CanonError, ComparisonError, HarnessError
 from harness.places import Places
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids, read_protocol
@@ -166,13 +166,22 @@ def units_once(path: Path, units: list[SideUnit]) -> dict[Identity, SideUnit]:
 
 
 def _require_ids(where: str, cell: Plain) -> None:
-    """Digest and length of a generated cell follow from its IDs, also in a frozen file."""
+    """Digests and length of a generated cell follow from its IDs and its text, also in a frozen file."""
     if "generated_ids" not in cell:
         return
     made = (ids_sha256(cell["generated_ids"]), len(cell["generated_ids"]))
     said = (cell["generated_sha256"], cell["length"])
     if made != said:
         raise ComparisonError(f"{where}: generated IDs", expected=str(made), found=str(said), todo=VERIFY)
+    if "text_escaped" in cell and (text := _text_sha256(cell["text_escaped"])) != cell["text_sha256"]:
+        raise ComparisonError(f"{where}: text_sha256", expected=text, found=str(cell["text_sha256"]), todo=VERIFY)
+
+
+def _text_sha256(escaped: object) -> str:
+    try:
+        return text_sha256(unescaped(str(escaped)))
+    except (UnicodeError, CanonError) as error:
+        return f"an escaped text, {error}"
 
 
 def require_planned(path: Path, units: Mapping[Identity, SideUnit], planned: frozenset[tuple[str, str, str]]) -> None:

@@ -20,6 +20,7 @@ from harness.records.base import decode_json
 NAME = "attempts.jsonl"
 FIRST = "0" * 64
 NO_END = "no end on record"
+THEN = " then "
 TODO = "The attempts file is evidence and isn't edited: restore it from where the runs were made."
 
 
@@ -31,14 +32,18 @@ class AttemptsFile:
 
     def read(self) -> bytes:
         """Its whole lines; empty where there is no file. What a write left that was cut off is no line."""
+        if self.path.exists() and not self.path.is_file():
+            raise _broken(str(self.path), "a file", "a folder or something special")
         data = read_bytes(self.path, what="attempts file") if self.path.exists() else b""
         return whole_lines(data)
 
     def append(self, make: Callable[[int, str], Entry]) -> bytes:
         """Put one more line at the end, made from its number and the digest of the line before it.
 
-        Returns all lines. JournalError where those that are there aren't a chain.
+        Returns all lines. JournalError where those that are there aren't a chain, or lie elsewhere behind a link.
         """
+        if self.path.is_symlink():
+            raise _broken(str(self.path), "a file of its own", "a symbolic link")
         require_writable(self.path.parent)
         with FileLock(self.path.with_name(f".{NAME}.lock")):
             data = self.read()
@@ -90,32 +95,44 @@ def _broken(where: str, expected: str, found: str) -> JournalError:
 
 
 def attempt_rows(entries: Sequence[Entry]) -> tuple[AttemptRow, ...]:
-    """The attempts that the entries tell of, in the order in which they began: a row a run, a row a refusal."""
-    rows: dict[object, AttemptRow] = {}
+    """The attempts that the entries tell of, in the order in which they began: a row a run, a row a refusal.
+
+    A name that began anew is another attempt, and what an attempt that went on had ended in before stays in its row.
+    """
+    rows: dict[int, AttemptRow] = {}
+    last: dict[str, int] = {}  # run ID -> number of its last row
     for entry in entries:
+        at = last.get(entry.run_id, entry.number)
         if isinstance(entry, Refused):
             rows[entry.number] = _row(entry, "refused", port=entry.port, reason=entry.reason)
+        elif isinstance(entry, Begun) and (entry.how == "new" or at not in rows):
+            last[entry.run_id] = entry.number
+            rows[entry.number] = _row(entry, NO_END, port=entry.port, resumed=int(entry.how == "resumed"))
         elif isinstance(entry, Begun):
-            before = rows.get(entry.run_id)
-            first = before or _row(entry, NO_END, port=entry.port)
-            resumed = first.resumed + (entry.how == "resumed")
-            rows[entry.run_id] = structs.replace(first, resumed=resumed, outcome=NO_END, reason="")
+            row = rows[at]
+            rows[at] = structs.replace(row, resumed=row.resumed + 1, outcome=_after(row, NO_END))
         else:
-            first = rows.get(entry.run_id) or _row(entry, NO_END, port=False)
-            rows[entry.run_id] = structs.replace(
-                first, outcome=entry.outcome, placements=entry.placements, reason=entry.reason
-            )
+            last[entry.run_id] = at
+            row = rows.get(at) or _row(entry, NO_END, port=False)
+            outcome, reason = _after(row, entry.outcome), entry.reason or row.reason
+            rows[at] = structs.replace(row, outcome=outcome, placements=entry.placements, reason=reason)
     return tuple(rows.values())
 
 
-def _row(entry: Entry, outcome: str, *, port: bool, reason: str = "") -> AttemptRow:
+def _after(row: AttemptRow, outcome: str) -> str:
+    """The outcomes that were entered of an attempt, the last at the end."""
+    earlier = row.outcome.removesuffix(NO_END).removesuffix(THEN)
+    return f"{earlier}{THEN}{outcome}" if earlier else outcome
+
+
+def _row(entry: Entry, outcome: str, *, port: bool, reason: str = "", resumed: int = 0) -> AttemptRow:
     return AttemptRow(
         number=entry.number,
         at_us=entry.at_us,
         protocol_digest=entry.protocol_digest,
         run_id=entry.run_id,
         port=port,
-        resumed=0,
+        resumed=resumed,
         outcome=outcome,
         placements=(),
         reason=reason,

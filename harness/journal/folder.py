@@ -104,7 +104,7 @@ def difference(found: bytes, wanted: bytes) -> tuple[str, str]:
     """The first place at which two JSON objects differ, as (wanted, found) words."""
     try:
         one, other = msgspec.json.decode(wanted), msgspec.json.decode(found)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return "canonical JSON", "other bytes"
     path = ""
     while one != other:

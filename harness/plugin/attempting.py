@@ -9,20 +9,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.canon import sha256_hex
-from harness.errors import HarnessError, JournalError, StorageError, words
+from harness.errors import HarnessError, JournalError, words
 from harness.files import read_bytes, write_atomic
 from harness.journal.assemble import read_spec
 from harness.journal.attempts import OUT_OF_MEMORY, attempts_of
-from harness.journal.attempts_file import NAME, TODO, AttemptsFile, chained, is_open
+from harness.journal.attempts_file import NAME, TODO, AttemptsFile, beginning, chained, is_open
 from harness.journal.folder import RunFolder, journals
 from harness.places import Places
 from harness.protocols.load import LoadedProtocol
 from harness.records.attempts import NoPlacement
-from harness.records.attempts_file import Begun, Ended, Outcome, Refused
+from harness.records.attempts_file import NO_AUDIT, Begun, Ended, Outcome, Refused
 from harness.records.audit import Audit
 from harness.run.request import Request
+from harness.snapshots.store import JUDGEMENTS
 
 TIER = "formal"
+ANOTHER = "Name another folder with --run, or none: a run's name stands for one attempt."
 
 
 def attempts_file(tree: Places, protocol_id: str) -> AttemptsFile:
@@ -30,16 +32,56 @@ def attempts_file(tree: Places, protocol_id: str) -> AttemptsFile:
     return AttemptsFile(tree.reports / protocol_id / NAME)
 
 
-def enter_beginning(loaded: LoadedProtocol, folder: RunFolder, request: Request, tree: Places) -> None:
-    """The line that the run begins, or goes on, and in the run folder the lines up to its first.
+def require_enterable(loaded: LoadedProtocol, folder: RunFolder, request: Request, tree: Places) -> None:
+    """What a formal session finds is a run that began on record under this name, or nothing and a name that is new.
 
-    JournalError where the folder's lines aren't those at the attempts file's beginning.
+    JournalError also for an attempts file that isn't a chain, or no longer begins with the lines that the run keeps.
+    Asked before the folder is claimed: what is refused is left as it was.
     """
-    if request.tier != TIER or folder.file("ledger.json").exists():
+    if request.tier != TIER:
         return
     file, kept = attempts_file(tree, loaded.protocol.id), folder.file(NAME)
     if kept.exists():
+        _require_own(loaded, folder, kept)
+    elif any(path.is_file() and path.parent.name != "locks" for path in folder.path.rglob("*")):
+        found = f"files, and no {NAME} among them"
+        raise JournalError(str(folder.path), expected="a run that began on record", found=found, todo=ANOTHER)
+    if _only_judges(loaded, folder, request):
+        return
+    if kept.exists():
         _require_prefix(kept, file)
+    elif beginning(chained(file.read(), file.path), folder.path.name):
+        found = f"{folder.path.name}, which began before"
+        raise JournalError(str(file.path), expected="a run name that isn't on record", found=found, todo=ANOTHER)
+
+
+def _only_judges(loaded: LoadedProtocol, folder: RunFolder, request: Request) -> bool:
+    """Whether nothing of the run is left to be made: every unit and the ledger are there, and it was judged."""
+    judged = folder.file("audit.json").exists() or folder.file(JUDGEMENTS).exists()
+    planned = loaded.units(request.grid, request.domains)
+    there = folder.file("ledger.json").exists() and all(folder.journal(key).is_file() for key in planned)
+    return judged and there
+
+
+def _require_own(loaded: LoadedProtocol, folder: RunFolder, kept: Path) -> None:
+    """The lines that the folder keeps end in this run's beginning: they aren't another's, nor is the name."""
+    entries = chained(read_bytes(kept, what="lines of the attempts file"), kept)
+    last = entries[-1] if entries else None
+    found = f"that of {last.run_id} of {last.protocol}" if isinstance(last, Begun) else "no beginning"
+    expected = f"that of {folder.path.name} of {loaded.protocol.id}"
+    if found != expected:
+        raise JournalError(f"{kept}: last line", expected=expected, found=found, todo=ANOTHER)
+
+
+def enter_beginning(loaded: LoadedProtocol, folder: RunFolder, request: Request, tree: Places) -> None:
+    """The line that the run begins, or goes on, and in the run folder the lines up to its first.
+
+    JournalError where `require_enterable` would say so.
+    """
+    if request.tier != TIER or _only_judges(loaded, folder, request):
+        return
+    require_enterable(loaded, folder, request, tree)
+    file, kept = attempts_file(tree, loaded.protocol.id), folder.file(NAME)
     there = len(list(journals(folder)))
 
     def begun(number: int, previous: str) -> Begun:
@@ -73,7 +115,7 @@ def _require_prefix(kept: Path, file: AttemptsFile) -> None:
 
 
 def enter_refusal(loaded: LoadedProtocol, run_id: str, tree: Places, *, port: bool, reason: Exception) -> None:
-    """The line that a session was refused. Where nothing can be written, what is raised already says so."""
+    """The line that a session was refused. Where it can't be entered, what refused the session is said all the same."""
 
     def refused(number: int, previous: str) -> Refused:
         return Refused(
@@ -85,10 +127,10 @@ def enter_refusal(loaded: LoadedProtocol, run_id: str, tree: Places, *, port: bo
             protocol_digest=loaded.digest,
             run_id=run_id,
             port=port,
-            reason=_words(reason),
+            reason=_words(reason, tree),
         )
 
-    with suppress(StorageError):
+    with suppress(HarnessError, OSError):
         attempts_file(tree, loaded.protocol.id).append(refused)
 
 
@@ -112,8 +154,8 @@ def enter_end(
             run_id=folder.path.name,
             outcome=outcome,
             placements=_placements(folder),
-            audit_sha256=_audit_sha256(folder) if audit else "none: no audit record was written",
-            reason="" if outcome == "passed" else _words("; ".join(reasons) or _short_gates(audit)),
+            audit_sha256=_audit_sha256(folder) if audit else NO_AUDIT,
+            reason="" if outcome == "passed" else _words("; ".join(reasons) or _short_gates(audit), tree),
         )
 
     file.append(ended)
@@ -158,7 +200,7 @@ def _now() -> int:
     return time.time_ns() // 1000
 
 
-def _words(reason: object) -> str:
-    """One line of ASCII, at most 500 characters: the whole reason is where the session said it."""
-    text = words(reason)
+def _words(reason: object, tree: Places) -> str:
+    """One line of ASCII, at most 500 characters, with paths as seen from the tree; the session said the whole."""
+    text = words(str(reason).replace(f"{tree.root}/", ""))
     return text if len(text) <= 500 else f"{text[:497]}..."

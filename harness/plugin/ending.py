@@ -65,7 +65,7 @@ def _enter_end(
     reasons = (*((str(stages.stopped_by),) if stages.stopped_by else ()), *problems)
     try:
         enter_end(loaded, stages.folder, gates.tree, audit, reasons)
-    except HarnessError as error:
+    except (HarnessError, OSError) as error:
         return (f"{loaded.protocol.id}: its end isn't in the attempts file: {error}",)
     return ()
 

@@ -19,7 +19,7 @@ from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
 from harness.places import Places, places
 from harness.plugin import options
-from harness.plugin.attempting import enter_beginning, enter_refusal
+from harness.plugin.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.plugin.books import Books, Recorder
 from harness.protocols.grids import executed_grid
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
@@ -104,6 +104,7 @@ class GateSession:
             with self._refusal_entered(loaded):
                 self.stages(loaded.protocol.id).open()
                 self.require_compared(loaded)
+            self._require_enterable(loaded)
         if self.is_worker:
             return
         for loaded in self.protocols:
@@ -112,6 +113,12 @@ class GateSession:
         for loaded in self.protocols:
             stages = self.stages(loaded.protocol.id)
             enter_beginning(loaded, stages.folder, stages.request, self.tree)
+
+    def _require_enterable(self, loaded: LoadedProtocol) -> None:
+        """What the attempts file itself refuses isn't entered in it. Workers share what the controller entered."""
+        if not self.is_worker:
+            stages = self.stages(loaded.protocol.id)
+            require_enterable(loaded, stages.folder, stages.request, self.tree)
 
     @contextmanager
     def _refusal_entered(self, loaded: LoadedProtocol) -> Iterator[None]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from harness.records.base import Record
 
+NO_AUDIT = "none: no audit record was written"  # in the place of its digest
 Outcome = Literal["passed", "failed", "incomplete", "out_of_memory"]
 
 
@@ -69,7 +70,8 @@ Entry = Begun | Ended | Refused
 class AttemptRow(Record):
     """One attempt as it reads: a run with everything that was entered of it, or a refusal.
 
-    `number`: of its first line. `outcome`: the last one entered, `refused`, or `no end on record`.
+    `number`: of its first line. `outcome`: `refused`, `no end on record`, or those that were entered, in order, such as
+    `incomplete then passed`.
     """
 
     number: int

@@ -55,7 +55,7 @@ def decode_json(data: bytes, kind: type[T], *, where: Path | str, error: type[Ha
     """JSON bytes as a record; the errors of `convert`, and one for bytes that aren't JSON."""
     try:
         plain = msgspec.json.decode(data)
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, RecursionError) as problem:
         raise error(str(where), expected="JSON", found=str(problem), todo=todo) from problem
     return convert(plain, kind, where=where, error=error, todo=todo)
 

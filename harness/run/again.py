@@ -4,6 +4,7 @@ Another process could be exact by having the same state from its start; the same
 """
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from harness.journal.folder import RunFolder, write_once
 from harness.protocols.grids import UnitKey
@@ -11,8 +12,10 @@ from harness.protocols.load import LoadedProtocol
 from harness.records.protocol import SamplingProtocol, TaskCrnProtocol
 from harness.records.sampling import SameProcessRule
 from harness.run.child import replace_request
-from harness.run.engine import Engine
 from harness.run.request import Request, spec_of
+
+if TYPE_CHECKING:
+    from harness.run.engine import Engine
 
 SAME_PROCESS = "same_process"
 
@@ -27,7 +30,7 @@ def same_process_rule(loaded: LoadedProtocol, request: Request) -> SameProcessRu
     return protocol.same_process_replay if judged and own else None
 
 
-def again_engine(engine: Engine, folder: RunFolder, rule: SameProcessRule) -> Engine:
+def again_engine(engine: "Engine", folder: RunFolder, rule: SameProcessRule) -> "Engine":
     """The same engine over the rule's grid, for a part of the run that says what it is."""
     request = replace_request(engine.request, grid=rule.grid, run_id=f"{engine.request.run_id}/{SAME_PROCESS}")
     part, again = folder.part(SAME_PROCESS), replace(engine, request=request)

@@ -24,6 +24,13 @@ Pairs = Iterator[tuple[str, object, object]]
 
 def require_acceptable(loaded: LoadedProtocol, evidence: RunEvidence, audit: Audit, *, unaltered: list[str]) -> None:
     """SnapshotError naming what the run isn't. `unaltered`: what was found altered since the audit (must be empty)."""
+    if audit.tier != "formal":
+        raise SnapshotError(
+            f"{evidence.folder.path}: tier",
+            expected="a formal run",
+            found=f"a {audit.tier} run",
+            todo=f"Make one: `pytest gates/ -m formal --protocol {loaded.protocol.id}`, and accept that.",
+        )
     try:
         found = [f"{name}: {other}" for name, one, other in _pairs(loaded, evidence, audit) if one != other]
     except HarnessError as error:

@@ -13,6 +13,7 @@ from harness.canon import canonical_bytes, digest, sha256_hex
 from harness.errors import SnapshotError
 from harness.evidence import RunEvidence
 from harness.files import file_sha256, read_bytes, write_atomic
+from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder
 from harness.ledgers.executions import read_executions
 from harness.places import Places, places
@@ -182,7 +183,8 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
             str(frozen_folder(audit.protocol, tree)),
             expected="no frozen results yet",
             found="frozen results",
-            todo=TODO,
+            todo=f"They stay. `python -m harness compare RUN snapshots/{audit.protocol}` says whether this run is "
+            "equal; another result needs a new protocol.",
         )
     contents = _contents(evidence)
     if sorted(contents) != frozen_names(loaded):
@@ -240,7 +242,10 @@ def environment_at(folder: Path) -> Environment | None:
 def read_audit(folder: RunFolder) -> Audit:
     """audit.json, held against its detached digest."""
     path = folder.file("audit.json")
-    todo = "Judge the run again with `pytest gates/ -m formal --run DIR`."
+    if folder.file("spec.json").exists() and not path.exists():
+        todo = f"Judge it: `pytest gates/ -m {read_spec(folder).tier} --run {folder.path}`."
+        raise SnapshotError(str(path), expected="an audit record", found="none: no session judged this run", todo=todo)
+    todo = "Restore the file from where the run was judged, or judge the run again."
     data = read_bytes(path, what="audit record")
     detached = read_bytes(folder.file("audit.json.sha256"), what="detached digest").decode("ascii", "replace").split()
     if detached[:1] != [sha256_hex(data)]:
@@ -253,8 +258,8 @@ def run_files(folder: RunFolder) -> dict[str, str]:
     found = {}
     for path in sorted(folder.path.rglob("*")):
         inner = path.relative_to(folder.path)
-        skipped = {"locks", JUDGEMENTS} & set(inner.parts) or inner.as_posix() in UNHASHED or path.suffix == ".partial"
-        if path.is_file() and not skipped:
+        kept_apart = inner.parts[0] == JUDGEMENTS or "locks" in inner.parts[:-1]
+        if path.is_file() and not (kept_apart or inner.as_posix() in UNHASHED or path.suffix == ".partial"):
             found[inner.as_posix()] = file_sha256(path, what="file of the run")
     return found
 

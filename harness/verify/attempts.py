@@ -1,12 +1,14 @@
 """The attempts file: it has the run's beginning and its end, and nothing before them was dropped or altered."""
 
 import re
-from pathlib import Path
 
 from harness.canon import sha256_hex
+from harness.errors import JournalError
 from harness.files import read_bytes
 from harness.journal.attempts_file import NAME, TODO, AttemptsFile, attempt_rows, beginning, beside, chained, ends
-from harness.records.attempts_file import Begun, Entry
+from harness.records.attempts_file import NO_AUDIT, Begun, Entry
+from harness.records.audit import Audit
+from harness.records.base import decode_json
 from harness.snapshots.store import JUDGEMENTS
 from harness.verify.files import AUDIT
 from harness.verify.ground import Ground, Lines, compared, fails, holds, nothing, uncheckable
@@ -43,6 +45,7 @@ def _own(ground: Ground, entries: tuple[Entry, ...]) -> Lines:
         (f"{NAME}: last line: protocol", ground.audit.protocol, last.protocol),
         (f"{NAME}: last line: protocol_digest", ground.audit.protocol_digest, last.protocol_digest),
         (f"{NAME}: last line: port", ground.audit.port, last.port),
+        (f"{NAME}: last line: how, and units_there", ("new", 0), (last.how, last.units_there)),
         (f"{NAME}: first beginning of the run", last, beginning(entries, ground.audit.run_id)),
     )
     yield from compared(STEP, pairs, TODO)
@@ -64,27 +67,42 @@ def _beside(ground: Ground, kept: bytes) -> Lines:
     if not data.startswith(kept):
         yield fails(STEP, BESIDE, f"the {len(kept.splitlines())} lines that the run keeps", "others", TODO)
         return
-    yield from _ended(ground, entries)
+    others = sorted({one.protocol for one in entries} - {ground.audit.protocol})
+    yield from (fails(STEP, f"{BESIDE}: protocol", ground.audit.protocol, one, TODO) for one in others)
+    if not others:
+        yield from _ended(ground, entries)
 
 
 def _ended(ground: Ground, entries: tuple[Entry, ...]) -> Lines:
-    """An end of the run whose audit record is this one, or one that was kept when the run was judged again."""
-    named = {one.audit_sha256 for one in ends(entries, ground.audit.run_id)}
-    here = {sha256_hex(read_bytes(path, what="audit record")) for path in _audits(ground)}
-    if not named & here:
-        found = ", ".join(sorted(named)) or "no end of this run"
+    """Every end of the run names an audit record that is here, and says whether it passed as that does."""
+    own, here = ends(entries, ground.audit.run_id), _passed(ground)
+    named = [one for one in own if one.audit_sha256 != NO_AUDIT]
+    gone = sorted({one.audit_sha256 for one in named} - {*here})
+    if gone or not named:
+        found = ", ".join(gone) or "no end of this run"
         yield fails(STEP, f"{BESIDE}: end of {ground.audit.run_id}", f"one that names {AUDIT}", found, TODO)
         return
-    rows = attempt_rows(entries)
-    number = 1 + [row.run_id for row in rows].index(ground.audit.run_id)
+    said = [(f"{BESIDE}: line {one.number}: passed", here[one.audit_sha256], one.outcome == "passed") for one in named]
+    lying = list(compared(STEP, said, TODO))
+    yield from lying or _counted(ground, entries)
+
+
+def _counted(ground: Ground, entries: tuple[Entry, ...]) -> Lines:
+    begun, rows = beginning(entries, ground.audit.run_id), attempt_rows(entries)
+    number = 1 + [row.number for row in rows].index(begun.number if begun else 0)
     outcomes = [row.outcome for row in rows]
     counted = ", ".join(f"{outcomes.count(one)} {one}" for one in sorted(set(outcomes)))
     yield holds(STEP, BESIDE, f"{len(entries)} lines", f"attempt {number} of {len(rows)} on record ({counted})")
 
 
-def _audits(ground: Ground) -> list[Path]:
-    folder = ground.folder.path
-    return [folder / AUDIT, *sorted(folder.glob(f"{JUDGEMENTS}/*/{AUDIT}"))]
+def _passed(ground: Ground) -> dict[str, bool]:
+    """Whether the session passed, by the digest of its audit record: of the folder's, and of those that were kept."""
+    folder, found = ground.folder.path, {}
+    for path in (folder / AUDIT, *sorted(folder.glob(f"{JUDGEMENTS}/*/{AUDIT}"))):
+        data = read_bytes(path, what="audit record")
+        audit = decode_json(data, Audit, where=path.relative_to(folder), error=JournalError, todo=TODO)
+        found[sha256_hex(data)] = audit.passed
+    return found
 
 
 def lines_shown(page: bytes) -> int | None:

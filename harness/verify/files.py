@@ -1,11 +1,12 @@
 """Every byte of the folder: the audit record under its detached digest, then each file that it lists, and no other."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from harness.canon import canonical_bytes, sha256_hex
+from harness.canon import canonical_bytes, is_canonical, sha256_hex
 from harness.errors import HarnessError
 from harness.files import read_bytes
+from harness.journal.attempts import FOLDER as ATTEMPTS
 from harness.journal.folder import RunFolder
 from harness.journal.naming import result_name
 from harness.records.audit import Audit
@@ -15,6 +16,7 @@ from harness.snapshots.store import ATTESTATION, JUDGEMENTS, SIGNATURE, links, r
 from harness.verify.ground import RESTORE, Ground, Lines, compared, fails, holds, nothing
 
 AUDIT, DIGEST, JUNIT = "audit.json", "audit.json.sha256", "junit.xml"
+FOLLOWS = ("run.json", "ledger.json", "statistics.json")
 _HALF = re.compile(r"\..+\.[0-9a-f]{32}\.partial")
 
 
@@ -35,8 +37,24 @@ def files_hold(ground: Ground) -> Lines:
     pairs = [(name, listed.get(name, "no such file"), here.get(name, "no such file")) for name in names]
     found = list(compared("files", pairs, RESTORE))
     found += [fails("files", one.partition(":")[0], "no link", one, RESTORE) for one in links(ground.folder)]
-    found += _uncovered(ground.folder)
+    found += [*_canonical(ground.folder, here), *_uncovered(ground.folder)]
     yield from found or [holds("files", ground.folder.path.name, f"{len(listed)} files", f"{len(here)} files")]
+
+
+def _canonical(folder: RunFolder, names: Iterable[str]) -> Lines:
+    """Every record is in the one encoding: another reads differently to who takes the first of two equal names.
+
+    Those that later steps make again, byte for byte, are left to them.
+    """
+    for name in (one for one in names if one.endswith(".json") and not _made_again(one)):
+        if not is_canonical(read_bytes(folder.file(name), what="record")):
+            yield fails("files", name, "canonical JSON", "other bytes", RESTORE)
+
+
+def _made_again(name: str) -> bool:
+    """Whether a record of the run or of a part follows from others; what an attempt left that is over is no part."""
+    *folders, last = name.split("/")
+    return last in FOLLOWS and len(folders) < 2 and folders != [ATTEMPTS]
 
 
 def _uncovered(folder: RunFolder) -> Lines:
@@ -46,6 +64,8 @@ def _uncovered(folder: RunFolder) -> Lines:
     """
     for path in sorted(folder.path.rglob("*")):
         inside = path.relative_to(folder.path)
+        if not (path.is_file() or path.is_dir() or path.is_symlink()):
+            yield fails("files", inside, "a file", "a pipe, socket or device", RESTORE)
         if not path.is_file():
             continue
         if "locks" in inside.parts and (path.suffix != ".lock" or path.stat().st_size):
@@ -76,11 +96,11 @@ def judgements_hold(ground: Ground) -> Lines:
 def _judgement(folder: RunFolder, name: str) -> Lines:
     try:
         yield from compared("judgements", detached(folder, name), RESTORE)
-        audit = decode_json(
-            read_bytes(folder.file(AUDIT), what="audit record"), Audit, where=name, error=_BrokenError, todo=RESTORE
-        )
+        data = read_bytes(folder.file(AUDIT), what="audit record")
+        audit = decode_json(data, Audit, where=name, error=_BrokenError, todo=RESTORE)
         junit = sha256_hex(read_bytes(folder.file(JUNIT), what="JUnit file"))
-        pairs = [(f"{name}{JUNIT}", audit.files.get(JUNIT, "no such file"), junit)]
+        pairs: list[tuple[object, object, object]] = [(f"{name}{JUNIT}", audit.files.get(JUNIT, "no such file"), junit)]
+        pairs += [(f"{name}{AUDIT}: canonical bytes", sha256_hex(canonical_bytes(audit)), sha256_hex(data))]
         strangers = sorted({path.name for path in folder.path.iterdir()} - {*TRIO})
         pairs += [(f"{name}{one}", "no such file", "a file") for one in strangers]
         yield from compared("judgements", pairs, RESTORE)
@@ -102,7 +122,6 @@ def audit_holds(ground: Ground) -> Lines:
         (f"{AUDIT}: canonical bytes", sha256_hex(canonical_bytes(audit)), sha256_hex(stored)),
         (f"{AUDIT}: run_id, and the folder's name", audit.run_id, ground.folder.path.name),
         ("spec.json: run_id, and the folder's name", spec.run_id, ground.folder.path.name),
-        ("the folder above, and the protocol", loaded.protocol.id, ground.folder.path.resolve().parent.name),
         (f"{AUDIT}: registered_id", loaded.protocol.registered_id, audit.registered_id),
         (f"{AUDIT}: protocol_digest", spec.protocol_digest, audit.protocol_digest),
         (f"{AUDIT}: tier", spec.tier, audit.tier),

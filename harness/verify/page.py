@@ -8,7 +8,8 @@ import importlib.util
 from harness.canon import sha256_hex
 from harness.claims.view import RunView
 from harness.files import read_bytes
-from harness.journal.attempts_file import lines_for
+from harness.journal.attempts_file import NAME as ATTEMPTS
+from harness.journal.attempts_file import AttemptsFile, lines_for
 from harness.verify.attempts import PUT, lines_shown
 from harness.verify.ground import RESTORE, Ground, Lines, fails, holds, nothing, uncheckable
 
@@ -33,6 +34,10 @@ def report_holds(ground: Ground) -> Lines:
         yield uncheckable(STEP, NAME, f"a page made with {made_with()}", "another generator or none", INSTALL)
         return
     shown, there = lines_shown(stored), len(lines_for(ground.folder.path).splitlines())
+    kept = len(AttemptsFile(ground.folder.file(ATTEMPTS)).read().splitlines())
+    if shown is not None and shown < kept:
+        yield fails(STEP, NAME, f"the {kept} lines of the attempts file that the run keeps", f"{shown} lines", RESTORE)
+        return
     if shown is not None and shown > there:
         yield uncheckable(STEP, NAME, f"{shown} lines of the attempts file, as the page shows", f"{there} lines", PUT)
         return

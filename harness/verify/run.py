@@ -139,4 +139,7 @@ def _taken(name: str, step: Callable[[Ground], Lines], ground: Ground) -> list[V
             found.append(one)  # noqa: PERF402 - what was found before an error is kept
     except HarnessError as error:
         found.append(fails(name, error.where, error.expected, error.found, error.todo))
+    except OSError as error:  # a folder that may not be looked into
+        where, todo = error.filename or name, "Give this user the right to the folder."
+        found.append(fails(name, where, "a folder that can be read", error.strerror or error, todo))
     return found

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import AttestationError
-from harness.files import read_bytes
+from harness.files import read_given
 from harness.verify.keys import key_type
 
 FORMAT = 'PRINCIPALS [namespaces="..."][,valid-after="..."][,valid-before="..."] KEY-TYPE BASE64-KEY'
@@ -57,7 +57,7 @@ class Signers:
 
 def read_signers(path: Path, now: datetime) -> Signers:
     """A file of signers; AttestationError with the number of the first line that isn't one, or where there is none."""
-    data = read_bytes(path, what="file of signers")
+    data = read_given(path, what="file of signers")
     found = []
     for number, raw in enumerate(data.split(b"\n"), 1):
         try:

@@ -52,6 +52,34 @@ HOLDS = [
     "第 1 条 source。",
     "只能写“32 / 32 长序列复现”，不能写成 128 / 128 独立复跑。",
     "32 of 32 were replayed; this can't be read as 128/128 replayed.",
+    "Of 128 cells, 112 ended by EOS and 16 were cut at the budget of 512 tokens.",
+    "在 128 格中，112 格自然结束，16 格被截断。",
+    "复跑只覆盖 32 格，而不是 128 格。",
+    "The replay is of 32 cells, not 128 cells.",
+    "All cells that ended by EOS are listed.",
+    "所有截断的格列于表 3。",
+    "| outcome | cells |\n|---|---|\n| natural EOS | 112 |",
+    "EOS: 112.",
+    "| EOS token ID | 1 |",
+    "All 128 cells returned, and 112 ended by EOS.",
+    "128 cells were generated, 32 cells in each domain and 16 cells under each condition.",
+    "32 cells of mathematics were generated; the smoke grid has 32 cells.",
+    "每域 32 格，一共 128 格。",
+    "Mathematics: twenty-four correct.",
+    "Thirty-two of thirty-two cells were replayed.",
+    "数学：二十四道正确。",
+    "一百二十八格中一百一十二格自然结束。",
+    "Two runs of one layer, three stages and four conditions: see the sixth table.",
+    "唯一一条来源，统一记录一次，分两个阶段。",
+    "Problem 3 passed its container check.",
+    "More than half of the cells ended by EOS, nearly all programs returned.",
+    "Most mathematics answers were correct, three quarters of them strict.",
+    "A quarter of the cells were replayed.",
+    "Fewer than half were cut; most cells were not cut.",
+    "超过一半的格自然结束。",
+    "At most one answer is kept, and most of the time went into generation.",
+    "All cells ran under CPU offload.",
+    "No cell stopped otherwise.",
 ]
 
 
@@ -87,6 +115,38 @@ OVERSTATED = [
     ("352 outputs were generated.", "352 outputs"),
     ("English natural EOS 112/128.", "112/128"),
     ("s0_x natural EOS 16/16.", "16/16"),
+    ("Every cell ended by EOS.", "Every cell"),
+    ("所有格都自然结束。", "所有格"),
+    ("All answers are correct.", "All answers"),
+    ("The model solved every mathematics problem.", "every mathematics problem"),
+    ("The full grid of 128 cells was regenerated bit for bit in a second process.", "128 cells"),
+    ("The replication was complete: no cell differed in any of the 128 cells.", "128 cells"),
+    ("The whole experiment was reproduced.", "The whole experiment"),
+    ("整个实验重新运行后结果完全一致。", "整个实验"),
+    ("所有结果均可复现。", "所有结果"),
+    ("EOS: 113", "113"),
+    ("| outcome | n |\n|---|---|\n| natural EOS | 113 |", "113"),
+    ("| replay | 128 |", "128"),
+    ("32/32 of mathematics cells are correct.", "32/32"),
+    ("Mathematics: thirty correct.", "thirty"),
+    ("Mathematics: 30 correct.", "30 correct"),
+    ("Thirty-one of the thirty-two programs passed.", "Thirty-one"),
+    ("One hundred and twenty outputs ended by EOS.", "One hundred and twenty"),
+    ("数学三十道正确。", "三十道"),
+    ("复现了一百二十八格。", "一百二十八格"),
+    ("百分之九十自然结束。", "百分之九十"),
+    ("Nearly all cells ended by EOS.", "Nearly all"),
+    ("Most cells were cut.", "Most cells"),
+    ("Half of the cells were cut by the budget.", "Half of the cells"),
+    ("Less than half ended by EOS.", "Less than half"),
+    ("No cell was cut.", "No cell"),
+    ("大多数格被截断。", "大多数"),
+    ("不到一半的格自然结束。", "不到一半"),
+    ("Most cells were replayed.", "Most cells"),
+    ("The whole grid was reproduced in a fresh process.", "The whole grid"),
+    ("整个网格逐位重放。", "整个网格"),
+    ("All cells gave the same tokens under a second placement.", "All cells"),
+    ("Everything was replayed.", "Everything"),
 ]
 
 
@@ -95,6 +155,84 @@ def test_what_the_run_does_not_support_is_named(text, found, check):
     """Overstated replays, totals, percentages, ranges and groups, with separators and full-width digits."""
     figures = [one for one in check(text) if one[1] == "figure"]
     assert any(found.split(" tokens")[0] in one[2] for one in figures), figures
+
+
+@pytest.mark.parametrize("count", [16, 32, 64, 96, 256, 352])
+@pytest.mark.parametrize(
+    "text", ["All {} cells returned.", "We generated {} cells.", "{} cells were generated.", "共生成 {} 格。"]
+)
+def test_a_run_has_its_own_cells_and_no_others(text, count, check):
+    """Sizes of other grids, of gates and of groups are no size of this run's grid."""
+    assert [one[1] for one in check(text.format(count))] == ["figure"]
+    assert check(text.format(128)) == []
+
+
+def test_another_part_has_its_size_under_its_own_name_only(check):
+    """A domain's cells, a condition's and the replay's grid's, each beside its name."""
+    for text in ("{} cells of mathematics were generated.", "{} cells in each domain.", "The smoke grid has {} cells."):
+        assert check(text.format(32)) == []
+        assert [one[1] for one in check(text.format(16))] == ["figure"]
+    assert check("16 cells were generated under s0_x.") == []
+
+
+OVERCLAIMS = [
+    ("greedy-as-sampling", "Since greedy decoding replays exactly, sampling is stable too"),
+    ("greedy-as-sampling", "Sampling would give the same result"),
+    ("greedy-as-sampling", "采样也是稳定的"),
+    ("benchmark", "The four sources are representative of the domain"),
+    ("benchmark", "HumanEval pass@1: 24/32"),
+    ("eos-better", "The answer improves with EOS"),
+    ("eos-better", "The model answers better after EOS"),
+    ("eos-better", "加了 EOS 之后模型答得更准"),
+    ("budget-suffices", "512 tokens was plenty"),
+    ("budget-suffices", "This is everything it can do"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), OVERCLAIMS)
+def test_a_conclusion_in_other_words_is_found(rule, text, check):
+    """And left alone where it is denied."""
+    assert f"prohibited {rule}" in [one[1] for one in check(f"{text}.")]
+    assert check(f"## Prohibited conclusions\n\n- {text}.") == [] or "pass@1" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It doesn't show that sampling is stable.",
+        "Sampling robustness was not measured.",
+        "EOS is a token that ends a row.",
+        "The four sources were drawn by rank and are not representative.",
+        "The budget was enough for most cells to end.",
+        "These are all the cells that the run has.",
+    ],
+)
+def test_honest_words_near_a_conclusion_are_left_alone(text, check):
+    """The control of the sentences above."""
+    assert check(text) == []
+
+
+def test_a_runs_own_statements_are_left_alone(make_view, registration):
+    """What `claims` prints may be quoted word by word."""
+    view = make_view()
+    record = claims_of(view, registration)
+    for one in record.permitted:
+        heading = "# Diagnostics\n\n" if one.heading == "diagnostics" else ""
+        assert one.statement
+        assert check_text(heading + one.statement, view, record, registration) == ()
+
+
+def test_a_finding_is_in_plain_words(make_view, registration):
+    """Two figures at most and no path of a record, which stand in `places`; no word is cut."""
+    view = make_view()
+    record = claims_of(view, registration)
+    (one,) = check_text("Natural EOS 128/128.", view, record, registration)
+    assert one.expected.count("/") == 2
+    assert "statistics" not in one.expected
+    assert "natural_eos" in one.places
+    (one,) = check_text("Answers are improved with EOS.", view, record, registration)
+    assert one.found == "Answers are improved with EOS"
+    assert one.expected.startswith("this to be said of no run")
 
 
 HIDDEN = [
@@ -135,7 +273,7 @@ def test_a_hidden_figure_is_seen(text, check):
 def test_the_line_is_the_figures_own(check):
     """Also in a paragraph of several lines, and in a table."""
     text = "Everything\nwas replayed:\n256/256\n\n| a | replay |\n|---|---|\n| b | 64/64 |\n"
-    assert [one[0] for one in check(text) if one[1] == "figure"] == [3, 7]
+    assert [one[0] for one in check(text) if one[1] == "figure"] == [1, 3, 7]
 
 
 def test_every_prohibited_sentence_is_found(check, registration):

@@ -180,7 +180,10 @@ def test_claims_and_a_write_up(run, tmp_path):
     assert done.exit_code == 1
     (finding,) = made.findings
     plain = call("claims", run, "--check", page)
-    assert plain.stdout.startswith(f"{page}:{finding.line}: {finding.what}: expected {finding.expected}")
+    assert finding.expected == "32/32 (audit.independent_replay)"
+    assert plain.stdout.startswith(f"{page}:{finding.line}: {finding.what}: expected 32/32 (replay), found 999/999\n")
+    assert plain.stderr.startswith("1 finding under ")
+    assert "Correct or remove what is named" in plain.stderr
     page.write_text("Nothing.", encoding="utf-8")
     assert record(call("claims", run, "--check", page, "--json"), CheckedWriteUp).findings == ()
 

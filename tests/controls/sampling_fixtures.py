@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from pregate_support.fake_engine import engine_arguments
-from pregate_support.fixtures import _passed_once, tree_of
-from pregate_support.mini import MINI, Result, copy_tree, run_gates
+from pregate_support.fixtures import _passed_once, copy_run
+from pregate_support.mini import MINI, Result, run_gates
 from pregate_support.mini_sampling import SAMPLING, make_sampling_tree
 
 from .damage_sampling import SampledCase
@@ -31,16 +31,13 @@ def sampling_session(formal_run: Path, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="session")
 def sampling_run(sampling_session: Result) -> Path:
     """Its run folder: <tree>/reports/mini-sampling/formal-1. Read only."""
-    if sampling_session.run is None:
-        raise RuntimeError("a finished session has a run folder")
-    return sampling_session.run
+    return sampling_session.folder
 
 
 @pytest.fixture
 def fresh_sampling(sampling_run: Path, tmp_path: Path) -> Path:
     """The sampling run's folder in a copy of its tree, without the behaviour run's own folders."""
-    tree = copy_tree(tree_of(sampling_run), tmp_path / "sampling", without=MINI)
-    return tree / sampling_run.relative_to(tree_of(sampling_run))
+    return copy_run(sampling_run, tmp_path / "sampling", without=MINI)
 
 
 @pytest.fixture

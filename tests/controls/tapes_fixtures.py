@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pregate_support.fake_engine import engine_arguments
-from pregate_support.fixtures import _passed_once, tree_of
+from pregate_support.fixtures import _passed_once, copy_run
 from pregate_support.mini import Result, copy_tree, run_gates
 from pregate_support.mini_tasks import TASKS, add_tasks
 
@@ -32,16 +32,13 @@ def tasks_session(mini_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="session")
 def tasks_run(tasks_session: Result) -> Path:
     """Its run folder: <tree>/reports/mini-tasks/formal-1. Read only."""
-    if tasks_session.run is None:
-        raise RuntimeError("a finished session has a run folder")
-    return tasks_session.run
+    return tasks_session.folder
 
 
 @pytest.fixture
 def fresh_tasks(tasks_run: Path, tmp_path: Path) -> Path:
     """The task run's folder in a copy of its tree."""
-    tree = copy_tree(tree_of(tasks_run), tmp_path / "tasks")
-    return tree / tasks_run.relative_to(tree_of(tasks_run))
+    return copy_run(tasks_run, tmp_path / "tasks")
 
 
 @pytest.fixture

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.canon import canonical_bytes, digest, escaped, hex64, ids_sha256, sha256_hex, text_sha256, unescaped
+from harness.canon import (
+    canonical_bytes,
+    digest,
+    escaped,
+    hex64,
+    ids_sha256,
+    is_canonical,
+    sha256_hex,
+    text_sha256,
+    unescaped,
+)
 from harness.errors import CanonError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -150,3 +160,19 @@ def test_hex64_beyond_its_range_is_misuse(value):
 def test_sha256_is_lower_case_hex():
     """FIPS 180-4's empty message."""
     assert sha256_hex(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@given(PLAIN)
+def test_canonical_bytes_are_recognised(value):
+    """And the same content in another form isn't."""
+    data = canonical_bytes(value)
+    assert is_canonical(data)
+    assert not is_canonical(b" " + data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b'{"a":1,"a":1}', b'{"b":1,"a":1}', b"1.0", b"[" * 100_000 + b"]" * 100_000]
+)
+def test_other_bytes_are_not_canonical(data):
+    """No JSON, a name twice, another order, another number, deeper than it can be read."""
+    assert not is_canonical(data)

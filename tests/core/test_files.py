@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from harness.errors import StorageError
-from harness.files import CHUNK, file_sha256, read_bytes, require_writable, write_atomic
+from harness.files import CHUNK, file_sha256, read_bytes, read_given, require_writable, write_atomic
 
 FAULTS = [
     pytest.param(errno.ENOSPC, "No space left on device", "Free disk space", id="full"),
@@ -148,3 +148,20 @@ def test_a_message_is_one_ascii_line(tmp_path):
         read_bytes(tmp_path / "\u4e2d\n\udcff.json", what="manifest")
     assert str(caught.value).isascii()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [read_bytes, file_sha256])
+def test_nobody_waits_for_a_pipe(tmp_path, read):
+    """It lies where a record should; nobody writes to it."""
+    os.mkfifo(tmp_path / "record.json")
+    with pytest.raises(StorageError, match="expected a readable record, found a pipe, socket or device"):
+        read(tmp_path / "record.json", what="record")
+
+
+def test_a_pipe_that_somebody_names_is_read(tmp_path):
+    """What a shell gives for `<(command)`."""
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit((tmp_path / "pipe").write_bytes, b"text")
+        assert read_given(tmp_path / "pipe", what="write-up") == b"text"
+        assert written.result() == 4

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.canon import digest
+from harness.canon import digest, text_sha256
 from harness.errors import ComparisonError, HarnessError
 from harness.places import places
 from harness.records.difference import Decoded, NoParting, NoToken, TracePlace
@@ -107,7 +107,8 @@ def test_an_output_that_ended_earlier_has_no_token_there(frozen, compared, said)
 def test_a_text_alone_is_found(frozen, compared):
     """Another decoder under the same IDs."""
     copy = frozen("nano-behavior")
-    record = compared(copy.original, copy.change(UNIT, lambda unit: unit["cells"][0].update(text_sha256="0" * 64)))
+    other = {"text_escaped": "another text", "text_sha256": text_sha256("another text")}
+    record = compared(copy.original, copy.change(UNIT, lambda unit: unit["cells"][0].update(other)))
     assert differing(record) == [("s0_eos", ("text",))]
 
 
@@ -315,6 +316,17 @@ def test_ids_that_their_digest_does_not_know_are_refused(frozen, compared):
     copy = frozen("nano-behavior")
     copy.change(UNIT, lambda unit: unit["cells"][0]["generated_ids"].append(3))
     with pytest.raises(ComparisonError, match="generated IDs"):
+        compared(copy.original, copy.folder)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("text_escaped", "another"), ("text_escaped", "\\q"), ("text_sha256", "0")]
+)
+def test_a_text_that_its_digest_does_not_know_is_refused(field, value, frozen, compared):
+    """The words that a reader sees are those that were compared."""
+    copy = frozen("nano-behavior")
+    copy.change(UNIT, lambda unit: unit["cells"][0].update({field: value}))
+    with pytest.raises(ComparisonError, match="text_sha256"):
         compared(copy.original, copy.folder)
 
 

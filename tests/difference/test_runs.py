@@ -233,6 +233,16 @@ def test_a_run_that_ended_before_has_what_landed(fresh_run, formal_run, compared
     assert record.b.run_sha256 == "none"
 
 
+def test_what_neither_run_has_is_no_equality(fresh_run, compared, unjudged, tmp_path):
+    """Both ended before the same unit: their grids have it."""
+    unjudged(fresh_run)
+    sorted((fresh_run / "journal").glob("*.json"))[0].unlink()
+    other = copy_tree(fresh_run.parents[2], tmp_path / "other") / fresh_run.relative_to(fresh_run.parents[2])
+    record = compared(fresh_run, other)
+    assert (record.verdict, record.equal.count, record.equal.of, record.lone) == ("different", 8, 8, ())
+    assert "8 cells that both grids have: neither side has them" in record.not_compared
+
+
 @pytest.mark.parametrize(
     "name", ["run.json", "ledger.json", "environment.json", "journal/*.json", "replay/run.json", "audit.json"]
 )

@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,53 @@ def test_what_is_known_of_a_runs_protocol(told: bytes, tmp_path: Path) -> None:
     assert lines_for(run) == own
     (tmp_path / NAME).unlink()
     assert lines_for(run) == own
+
+
+def rows_of(path: Path, *story) -> list[tuple[int, str, str, int]]:
+    """Number, run, outcome and resumed of each attempt that a story gives."""
+    file = AttemptsFile(path / NAME)
+    for make in story:
+        file.append(make)
+    return [(row.number, row.run_id, row.outcome, row.resumed) for row in attempt_rows(chained(file.read(), "x"))]
+
+
+def test_a_name_that_began_anew_is_another_attempt(tmp_path: Path) -> None:
+    """A folder that was removed and begun again under its name doesn't make two attempts one."""
+    story = (begun("a"), ended("a", "failed"), begun("a"), begun("a"), ended("a"))
+    assert rows_of(tmp_path, *story) == [(1, "a", "failed", 0), (3, "a", NO_END, 0), (4, "a", "passed", 0)]
+
+
+def test_an_earlier_end_stays_in_the_row(tmp_path: Path) -> None:
+    """Whoever reads that a run passed reads too that it had failed."""
+    story = (begun("a"), ended("a", "failed", reason="a gate"), begun("a", how="resumed", there=2))
+    assert rows_of(tmp_path, *story) == [(1, "a", f"failed then {NO_END}", 1)]
+    assert rows_of(tmp_path, ended("a")) == [(1, "a", "failed then passed", 1)]
+    (row,) = attempt_rows(chained(AttemptsFile(tmp_path / NAME).read(), "x"))
+    assert row.reason == "a gate"
+
+
+def test_a_refusal_under_a_runs_name_is_not_the_run(tmp_path: Path) -> None:
+    """The run begins on its own line."""
+    found = rows_of(tmp_path, refused("a"), begun("a"), ended("a"))
+    assert found == [(1, "a", "refused", 0), (2, "a", "passed", 0)]
+
+
+@pytest.mark.parametrize("where", ["a file", "nothing"])
+def test_nothing_is_written_through_a_link(tmp_path: Path, where: str) -> None:
+    """Lines that lie elsewhere can be put in another's place afterwards."""
+    file = AttemptsFile(tmp_path / NAME)
+    if where == "a file":
+        (tmp_path / "elsewhere").touch()
+    file.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(JournalError, match="expected a file of its own, found a symbolic link"):
+        file.append(begun("a"))
+    assert not file.read()
+
+
+@pytest.mark.parametrize("what", ["folder", "pipe"])
+def test_what_is_no_file_is_not_read(tmp_path: Path, what: str) -> None:
+    """Nobody waits for it either."""
+    path = tmp_path / NAME
+    path.mkdir() if what == "folder" else os.mkfifo(path)
+    with pytest.raises(JournalError, match="expected a file, found a folder or something special"):
+        AttemptsFile(path).append(begun("a"))

@@ -11,11 +11,13 @@ from pregate_support.memory import forgetful, plant
 from pregate_support.mini import copy_tree
 
 from harness.evidence import RunEvidence
+from harness.journal.attempts import check_folder
 from harness.journal.folder import RunFolder
 from harness.places import Places
 from harness.protocols.load import LoadedProtocol, load_protocol
+from harness.run import descent as descent_module
 from harness.run import engine as engine_module
-from harness.run.child import replace_request
+from harness.run.child import ChildReport, replace_request, run_apart
 from harness.run.descent import registered
 from harness.run.ladder import Ground, generate_down_the_ladder
 from harness.run.request import Options, Request, make_request
@@ -112,6 +114,18 @@ def fresh(smoked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Form
 def stepped(descended: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Formal:
     """The run that went down, in a private tree that is in use: to be damaged."""
     return _in_use(descended, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def checked(descended: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of the next placement is the one of `descended`: for what isn't about how a check is made."""
+    made = check_folder(Formal(descended).folder, 1, "nano-disk").path
+
+    def copied(request: Request, part: RunFolder, *, forbidden: Path) -> ChildReport:
+        shutil.copytree(made, part.path)
+        return run_apart(request, part, forbidden=forbidden)  # finds it complete
+
+    monkeypatch.setattr(descent_module, "run_apart", copied)
 
 
 @pytest.fixture

@@ -93,6 +93,7 @@ def test_a_run_that_went_down_is_verified_and_not_made_again(stepped, monkeypatc
     assert len(attempts_of(stepped.folder)) == 1
 
 
+@pytest.mark.usefixtures("checked")
 def test_the_first_model_is_gone_before_another_is_loaded(fresh, out_of_memory_at, monkeypatch):
     """Also out of the frames of the error that ended its attempt."""
     out_of_memory_at("nano-resident:1")
@@ -146,6 +147,7 @@ def test_a_run_without_a_placement_left_stays_ended(fresh, out_of_memory_at, mon
     assert [one.checks for one in attempts_of(fresh.folder)] == [()]
 
 
+@pytest.mark.usefixtures("checked")
 def test_memory_that_runs_out_while_loading_ends_the_attempt_too(fresh, out_of_memory_at):
     """There is no map to record then; the run goes down all the same."""
     out_of_memory_at("nano-resident:load")
@@ -156,6 +158,7 @@ def test_memory_that_runs_out_while_loading_ends_the_attempt_too(fresh, out_of_m
     assert placement_attempts(fresh.evidence, WHOLE) == ()
 
 
+@pytest.mark.usefixtures("checked")
 def test_a_placement_with_other_tokens_is_not_taken(fresh, out_of_memory_at):
     """One cell of the last smoke differs: 15 of 16, no placement left, no second try at the grid."""
     out_of_memory_at("nano-resident:3")
@@ -168,6 +171,7 @@ def test_a_placement_with_other_tokens_is_not_taken(fresh, out_of_memory_at):
     assert list(journals(fresh.folder)) == []
 
 
+@pytest.mark.usefixtures("checked")
 def test_a_smoke_under_the_same_map_proves_nothing(fresh, out_of_memory_at, monkeypatch):
     """The last smoke was made under the placement below already: equal cells aren't two placements."""
     out_of_memory_at("nano-resident:3")
@@ -228,15 +232,16 @@ def test_a_step_that_was_killed_is_not_completed(fresh, monkeypatch):
         fresh.generate()
 
 
+@pytest.mark.usefixtures("checked")
 def test_memory_that_ran_out_before_a_kill_is_still_an_attempt(fresh, out_of_memory_at, monkeypatch):
     """Only oom.json was left: the next session steps down, without a unit under the old placement."""
     out_of_memory_at("nano-resident:1")
-    monkeypatch.setattr("harness.run.ladder.step_down", _killed)
-    with pytest.raises(KeyboardInterrupt):
-        fresh.generate()
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.run.ladder.step_down", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            fresh.generate()
     assert fresh.folder.file("oom.json").exists()
-    monkeypatch.undo()
-    monkeypatch.setenv("HARNESS_ROOT", str(fresh.tree))
+    monkeypatch.delenv("OOM_AT")
     fresh.generate()
     assert [one.units_landed for one in attempts_of(fresh.folder)] == [0]
     assert read_placement(fresh.folder).id == "nano-disk"

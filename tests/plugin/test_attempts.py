@@ -1,20 +1,21 @@
 """Every formal session is entered before it generates, and its end after: passed, failed, killed, resumed, refused."""
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from pregate_support.faults import faulty
 from pregate_support.fixtures import tree_of
-from pregate_support.mini import MINI, copy_tree, run_gates
+from pregate_support.mini import DOMAINS, MINI, copy_tree, run_gates
 
 from harness.canon import canonical_bytes, sha256_hex
 from harness.errors import JournalError
 from harness.journal.attempts_file import NAME, AttemptsFile, attempt_rows, chained
 from harness.journal.folder import RunFolder
 from harness.places import Places
-from harness.plugin.attempting import enter_beginning, enter_end, enter_refusal, outcome_of
+from harness.plugin.attempting import enter_beginning, enter_end, enter_refusal, outcome_of, require_enterable
 from harness.protocols.load import load_protocol
 from harness.records.attempts import (
     Attempt,
@@ -88,10 +89,15 @@ def test_a_killed_run_has_no_end_and_is_on_record(killed: Path) -> None:
     assert first.outcome == "passed"
 
 
+def asked():
+    """What a formal session asks for."""
+    return SimpleNamespace(tier="formal", port=False, grid="formal", domains=DOMAINS)
+
+
 def opened(run: Path):
     """What a session knows of a run when it enters it: protocol, folder, request, tree."""
     tree = Places(tree_of(run))
-    return load_protocol(MINI, tree), RunFolder(run), SimpleNamespace(tier="formal", port=False), tree
+    return load_protocol(MINI, tree), RunFolder(run), asked(), tree
 
 
 def test_a_run_that_is_judged_again_enters_nothing(fresh_run: Path) -> None:
@@ -183,3 +189,57 @@ def test_memory_that_ran_out_is_said(fresh_run: Path, left: str) -> None:
         spec = json.loads((fresh_run / "spec.json").read_bytes())
         assert (last.outcome, last.placements) == ("out_of_memory", ("one", spec["placement"]))
     assert outcome_of(folder, None) == "out_of_memory"
+
+
+def test_units_that_no_session_entered_are_not_judged(fresh_run: Path) -> None:
+    """A grid that was made off the record, with a ledger or without, is no run of a formal session."""
+    loaded, folder, request, tree = opened(fresh_run)
+    (fresh_run / NAME).unlink()
+    for name in ("audit.json", "ledger.json", "run.json"):
+        with pytest.raises(JournalError, match=f"a run that began on record, found files, and no {NAME}"):
+            require_enterable(loaded, folder, request, tree)
+        folder.file(name).unlink()
+
+
+@pytest.mark.parametrize("gone", ["audit.json", "a unit"])
+def test_a_ledger_alone_does_not_make_a_run_judged(fresh_run: Path, gone: str) -> None:
+    """Units that are made again, or a run that nobody judged, are entered as going on."""
+    loaded, folder, request, tree = opened(fresh_run)
+    there = sorted((fresh_run / "journal").glob("*.json"))
+    (folder.file(gone) if gone == "audit.json" else there.pop()).unlink()
+    enter_beginning(loaded, folder, request, tree)
+    last = entered(tree_of(fresh_run))[-1]
+    assert (last.how, last.units_there) == ("resumed", len(there))
+
+
+def test_a_name_that_is_on_record_is_not_begun_again(fresh_run: Path) -> None:
+    """The folder was removed: its attempt stays, and another needs another name."""
+    loaded, folder, request, tree = opened(fresh_run)
+    before = entered(tree_of(fresh_run))
+    shutil.rmtree(fresh_run)
+    folder.lock("session")
+    with pytest.raises(JournalError, match="a run name that isn't on record, found formal-1, which began before"):
+        enter_beginning(loaded, folder, request, tree)
+    assert entered(tree_of(fresh_run)) == before
+
+
+@pytest.mark.parametrize("how", ["renamed", "another's"])
+def test_the_lines_of_another_run_do_not_begin_this_one(fresh_run: Path, how: str) -> None:
+    """A folder under a new name, and a new folder with another run's lines."""
+    loaded, _, request, tree = opened(fresh_run)
+    other = fresh_run.with_name("formal-2")
+    if how == "renamed":
+        fresh_run.rename(other)
+    else:
+        other.mkdir()
+        shutil.copyfile(fresh_run / NAME, other / NAME)
+    with pytest.raises(JournalError, match="that of formal-2 of mini-behavior, found that of formal-1"):
+        require_enterable(loaded, RunFolder(other), request, tree)
+
+
+def test_a_broken_file_does_not_hide_a_refusal(fresh_run: Path) -> None:
+    """The session says what refused it."""
+    loaded, _, _, tree = opened(fresh_run)
+    (fresh_run.parent / NAME).write_bytes(b"{}\n")
+    enter_refusal(loaded, "formal-9", tree, port=True, reason=ValueError("x"))
+    assert (fresh_run.parent / NAME).read_bytes() == b"{}\n"

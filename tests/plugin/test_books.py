@@ -15,6 +15,11 @@ from pregate_support.fakes import FAKES, REMOVER
 from pregate_support.many import Case, Outcome, run_many
 from pregate_support.mini import MINI, PROJECT, make_tree
 
+from harness.journal.attempts_file import NAME, AttemptsFile
+from harness.places import Places
+from harness.protocols.load import load_protocol
+from harness.records.attempts_file import Begun
+
 SESSION = ("gates", "--protocol", MINI, "-p", "no:cacheprovider")
 RUN = f"reports/{MINI}/one"
 
@@ -84,6 +89,22 @@ def books_tree(formal_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     (tree / RUN).mkdir(parents=True)
     # Only what the audit record names: the session judges registration and generates nothing.
     shutil.copyfile(formal_run / "run.json", tree / RUN / "run.json")
+    digest = load_protocol(MINI, Places(tree)).digest
+    lines = AttemptsFile((tree / RUN).with_name(NAME)).append(
+        lambda number, previous: Begun(
+            schema=1,
+            number=number,
+            previous_sha256=previous,
+            at_us=1,
+            protocol=MINI,
+            protocol_digest=digest,
+            run_id="one",
+            port=False,
+            how="new",
+            units_there=0,
+        )
+    )
+    (tree / RUN / NAME).write_bytes(lines)
     return tree
 
 

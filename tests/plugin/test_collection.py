@@ -1,8 +1,10 @@
-"""Collecting gates needs no model library, whatever the tier, and works without one."""
+"""Collecting gates needs no model library, whatever the tier; judging a run that is there needs no torch."""
 
+import ast
 from pathlib import Path
 
 import pytest
+from pregate_support.fixtures import tree_of
 from pregate_support.mini import MINI, run_pytest
 
 HEAVY = ("torch", "transformers", "tokenizers", "pyarrow", "accelerate", "safetensors")
@@ -13,6 +15,20 @@ import sys
 def pytest_unconfigure(config):
     print("LOADED", [name for name in {HEAVY!r} if name in sys.modules])
 '''
+
+
+def test_judging_loads_no_torch(fresh_run: Path, tmp_path: Path) -> None:
+    """A session over a finished run passes and loads no torch; one that generates first sets what torch reads then."""
+    (tmp_path / "seen.py").write_text(PLUGIN)
+    named = ("--protocol", MINI, "--run", str(fresh_run))
+    code, output = run_pytest(
+        tree_of(fresh_run), "gates", "-m", "formal", "-p", "seen", *named, env={"PYTHONPATH": str(tmp_path)}
+    )
+    assert code == 0, output
+    (loaded,) = [line for line in output.splitlines() if line.startswith("LOADED")]
+    assert not {"torch", "transformers", "accelerate", "safetensors"} & {
+        *ast.literal_eval(loaded.removeprefix("LOADED "))
+    }
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from pregate_support.mini import (
     run_gates,
 )
 
+from harness.journal.attempts_file import NAME
 from harness.places import Places
 from harness.snapshots.store import accept
 
@@ -297,5 +298,7 @@ def test_a_completion_session_says_why_it_is_refused(refused: tuple[dict[str, Ou
 
 
 def test_a_refused_session_leaves_nothing(refused: tuple[dict[str, Outcome], list[Path]]) -> None:
-    """No folder, no journal, no JUnit file."""
-    assert refused[1] == []
+    """No run folder, no journal, no JUnit file: that it was refused stands in the protocol's attempts file alone."""
+    files = [path for path in refused[1] if path.is_file()]
+    assert {path.name for path in files} <= {NAME, f".{NAME}.lock"}
+    assert {path for path in refused[1] if path.is_dir()} <= {path.parent for path in files}

@@ -11,7 +11,7 @@ from harness.journal.folder import RunFolder
 from harness.places import places
 from harness.records.attempts_file import Begun, Ended, Refused
 from harness.report.attempts import attempts
-from harness.report.make import page_of, write_report
+from harness.report.make import page_of, report_bytes, write_report
 from harness.snapshots.store import read_audit, run_files
 from harness.verify.ground import Ground
 from harness.verify.page import report_holds
@@ -106,6 +106,16 @@ def test_a_page_of_lines_that_are_not_here_cannot_be_checked(entered):
     write_report(run)
     file.path.unlink()
     assert held(run) == "not checkable"
+
+
+def test_a_page_of_fewer_lines_than_the_run_keeps_is_found(entered):
+    """Made from too few on purpose: those before the run aren't in it."""
+    run, _ = entered
+    for shown in (0, 2):
+        (run / "report.html").write_bytes(report_bytes(judged_view(run), places(), shown))
+        assert held(run) == "fails"
+    (run / "report.html").write_bytes(report_bytes(judged_view(run), places(), 3))
+    assert held(run) == "holds"
 
 
 def test_a_broken_list_is_named_and_the_rest_is_shown(entered):

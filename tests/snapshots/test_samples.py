@@ -258,7 +258,7 @@ def test_a_smoke_run_is_not_accepted(loaded, accepted, tmp_path):
     folder = land_samples(tmp_path / "smoke-1", loaded, grid="smoke")
     close_run(folder, loaded)
     audited(folder, loaded)
-    with pytest.raises(SnapshotError, match="tier: smoke; tier of its request: smoke"):
+    with pytest.raises(SnapshotError, match="expected a formal run, found a smoke run"):
         accept(folder.path, accepted[0])
 
 

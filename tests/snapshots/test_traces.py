@@ -379,7 +379,7 @@ def test_a_record_that_does_not_follow_from_the_journals_cannot_be_frozen(run, t
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tier": "smoke"}, "found tier: smoke"),
+        ({"tier": "smoke"}, "expected a formal run, found a smoke run"),
         ({"passed": False}, "found passed: False"),
         ({"port": True}, "found a port: True"),
         ({"gates": ()}, "found gates registered: {}"),

@@ -52,9 +52,7 @@ def formal_session(mini_tree: Path, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def formal_run(formal_session: Result) -> Path:
     """Its run folder: <tree>/reports/mini-behavior/formal-1. Read only."""
-    if formal_session.run is None:
-        raise RuntimeError("a finished session has a run folder")
-    return formal_session.run
+    return formal_session.folder
 
 
 @pytest.fixture(scope="session")
@@ -73,16 +71,13 @@ def completion_session(formal_run: Path, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="session")
 def completion_run(completion_session: Result) -> Path:
     """Its run folder: <tree>/reports/mini-completion/formal-1. Read only."""
-    if completion_session.run is None:
-        raise RuntimeError("a finished session has a run folder")
-    return completion_session.run
+    return completion_session.folder
 
 
 @pytest.fixture
 def fresh_completion(completion_run: Path, tmp_path: Path) -> Path:
     """The completion run's folder in a copy of its tree, without the behaviour run's own folders."""
-    tree = copy_tree(tree_of(completion_run), tmp_path / "completion", without=MINI)
-    return tree / completion_run.relative_to(tree_of(completion_run))
+    return copy_run(completion_run, tmp_path / "completion", without=MINI)
 
 
 @pytest.fixture(scope="session")
@@ -99,23 +94,24 @@ def depth_session(formal_run: Path, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def depth_run(depth_session: Result) -> Path:
     """Its run folder: <tree>/reports/mini-depth/formal-1. Read only."""
-    if depth_session.run is None:
-        raise RuntimeError("a finished session has a run folder")
-    return depth_session.run
+    return depth_session.folder
 
 
 @pytest.fixture
 def fresh_depth(depth_run: Path, tmp_path: Path) -> Path:
     """The depth run's folder in a copy of its tree, without the behaviour run's own folders."""
-    tree = copy_tree(tree_of(depth_run), tmp_path / "depth", without=MINI)
-    return tree / depth_run.relative_to(tree_of(depth_run))
+    return copy_run(depth_run, tmp_path / "depth", without=MINI)
 
 
 @pytest.fixture
 def fresh_run(formal_run: Path, tmp_path: Path) -> Path:
     """The run folder in a copy of its tree, for one test to damage. `tree_of(fresh_run)` is its tree."""
-    tree = copy_tree(tree_of(formal_run), tmp_path / "tree")
-    return tree / formal_run.relative_to(tree_of(formal_run))
+    return copy_run(formal_run, tmp_path / "tree")
+
+
+def copy_run(run: Path, target: Path, *, without: str | None = None) -> Path:
+    """The run's folder in a copy of its tree (see `copy_tree`)."""
+    return copy_tree(tree_of(run), target, without=without) / run.relative_to(tree_of(run))
 
 
 def tree_of(run: Path) -> Path:

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from harness.protocols.load import load_protocol, read_profile
 from harness.records.base import convert
 from harness.records.protocol import AnyProtocol
 from harness.snapshots.store import accept, frozen_folder
+
+from .forked import PLUGINS, with_libraries
 
 PROJECT = Path(__file__).resolve().parents[2]
 MINI = "mini-behavior"
@@ -48,18 +51,20 @@ class Result:
     @property
     def junit(self) -> Path:
         """The session's JUnit file."""
-        return self._file("junit.xml")
+        return self.folder / "junit.xml"
 
     @property
     def audit(self) -> dict[str, Any]:
         """The session's audit record."""
-        content: dict[str, Any] = json.loads(self._file("audit.json").read_bytes())
+        content: dict[str, Any] = json.loads((self.folder / "audit.json").read_bytes())
         return content
 
-    def _file(self, name: str) -> Path:
+    @property
+    def folder(self) -> Path:
+        """The run folder; misuse where the session left none."""
         if self.run is None:
             raise RuntimeError(f"the session left no run folder: {self.output}")
-        return self.run / name
+        return self.run
 
 
 def make_tree(root: Path, **changes: Any) -> Path:
@@ -173,11 +178,14 @@ def run_gates(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Result:
-    """`python -m pytest gates ARGUMENTS --protocol mini-behavior` in the tree, and the run folder it used or made."""
+    """`python -m pytest gates ARGUMENTS --protocol mini-behavior` in the tree, and the run folder it used or made.
+
+    Forked off an interpreter that has the libraries (see `forked`) wherever a fork is the same.
+    """
     reports = tree / "reports"
     before = set(reports.glob("*/*"))
     named = [] if protocol is None else ["--protocol", protocol]
-    code, output = run_pytest(tree, "gates", *arguments, *named, env=env, cwd=cwd)
+    code, output = _run_forked(tree, "gates", *arguments, *named, env=env, cwd=cwd)
     made = [
         path
         for path in set(reports.glob("*/*")) - before
@@ -191,7 +199,7 @@ def run_gates(
 def run_pytest(
     tree: Path, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> tuple[int, str]:
-    """(exit code, output) of `python -m pytest ARGUMENTS` with the tree as HARNESS_ROOT."""
+    """(exit code, output) of `python -m pytest ARGUMENTS` with the tree as HARNESS_ROOT, in a fresh interpreter."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],
         cwd=cwd or tree,
@@ -203,6 +211,21 @@ def run_pytest(
         timeout=TIMEOUT_S,
     )
     return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def _run_forked(
+    tree: Path, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> tuple[int, str]:
+    whole = environment(tree, env)
+    forks = with_libraries(whole)
+    if not forks.serves(whole):
+        return run_pytest(tree, *arguments, env=env, cwd=cwd)
+    # Of the installed plugins some are refused by pytest once a library has imported them; these are what gates need.
+    whole |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "output")
+        code = forks.run([*arguments, *PLUGINS], cwd=cwd or tree, environment=whole, output=output, timeout_s=TIMEOUT_S)
+        return code, output.read_bytes().decode("utf-8", "replace")
 
 
 def environment(tree: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -48,7 +48,9 @@ def enter_again(run: Path, **changes) -> None:
     for line in path.read_bytes().splitlines():
         entry = json.loads(line)
         if (entry["event"], entry["run_id"]) == ("ended", run.name):
-            entry |= {"audit_sha256": sha256_hex((run / "audit.json").read_bytes())} | changes
+            data = (run / "audit.json").read_bytes()
+            outcome = "passed" if json.loads(data).get("passed") is True else "failed"
+            entry |= {"audit_sha256": sha256_hex(data), "outcome": outcome} | changes
         previous = sha256_hex(made.splitlines()[-1]) if made else entry["previous_sha256"]
         made += canonical_bytes(entry | {"previous_sha256": previous}) + b"\n"
     path.write_bytes(made)

@@ -7,8 +7,12 @@ import pytest
 
 from harness.canon import canonical_bytes, sha256_hex
 from harness.journal.attempts_file import NAME
+from harness.places import Places
+from harness.records.attempts_file import NO_AUDIT
+from harness.verify.attempts import STEP
+from harness.verify.run import verify
 
-from .conftest import reseal, write_audit
+from .conftest import enter_again, reseal, write_audit
 
 
 def lines_of(path: Path) -> list[dict]:
@@ -128,3 +132,56 @@ def test_without_the_protocols_file_nothing_can_be_said_of_the_rest(run, judge, 
         write_chain(run.parent / NAME, [entries[0] | {"at_us": 1}, *entries[1:]])
     verdict, lines = judge(run)
     assert (verdict, attempts_lines(lines)) == ("not checkable", [("not checkable", f"../{NAME}")])
+
+
+def test_attempts_under_one_name_are_counted_apart(run, judge):
+    """Two that failed under a name that was used again, then this run."""
+    begun, ended = lines_of(run.parent / NAME)
+    other = [begun | {"run_id": "x"}, ended | {"run_id": "x", "outcome": "failed", "audit_sha256": NO_AUDIT}]
+    write_chain(run / NAME, [*other, *other, begun])
+    write_chain(run.parent / NAME, [*other, *other, begun, ended])
+    reseal(run)
+    assert judge(run) == ("holds", [])
+    said = [one.found for one in verify(run, Places(run.parents[2])).lines if one.step == STEP]
+    assert said == ["attempt 3 of 3 on record (2 failed, 1 passed)"]
+
+
+def test_a_run_that_began_with_units_is_found(run, judge):
+    """Made before any session of it was on record."""
+    begun, ended = lines_of(run.parent / NAME)
+    begun |= {"how": "resumed", "units_there": 2}
+    write_chain(run / NAME, [begun])
+    write_chain(run.parent / NAME, [begun, ended])
+    reseal(run)
+    verdict, lines = judge(run)
+    assert verdict == "fails"
+    assert attempts_lines(lines) == [("fails", f"{NAME}: last line: how, and units_there")]
+
+
+def test_an_end_whose_audit_record_was_taken_away_is_found(run, judge):
+    """The run failed, its record was removed, and it went on to pass."""
+    begun, ended = lines_of(run.parent / NAME)
+    failed = ended | {"outcome": "failed", "audit_sha256": "0" * 64, "reason": "a gate"}
+    write_chain(run.parent / NAME, [begun, failed, begun | {"how": "resumed", "units_there": 2}, ended])
+    verdict, lines = judge(run)
+    assert verdict == "fails"
+    assert attempts_lines(lines) == [("fails", f"../{NAME}: end of formal-1")]
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_an_end_that_its_audit_record_contradicts_is_found(run, judge, passed):
+    """Failed by the file and passed by the record, and the other way round."""
+    if passed:
+        enter_again(run, outcome="failed", reason="x")
+    else:
+        reseal(run, passed=False)
+        enter_again(run, outcome="passed")
+    _, lines = judge(run)
+    assert ("fails", f"../{NAME}: line 2: passed") in attempts_lines(lines)
+
+
+def test_lines_of_another_protocol_are_found(run, judge):
+    """A protocol's file is its own."""
+    begun, ended = lines_of(run.parent / NAME)
+    write_chain(run.parent / NAME, [begun, ended, begun | {"protocol": "other", "run_id": "x"}])
+    assert attempts_lines(judge(run)[1]) == [("fails", f"../{NAME}: protocol")]

@@ -1,6 +1,8 @@
 """`verify`: a run as it was made holds, and every alteration is found and named."""
 
+import errno
 import json
+import os
 import re
 import shutil
 from fnmatch import fnmatch
@@ -128,7 +130,8 @@ def test_a_file_that_is_gone_is_found(kind, run, judge):
 @pytest.mark.parametrize(
     "name",
     ["more.json", "journal/more.json", "sandbox/more.json", "replay/more.txt", "locks/more.txt", "judgements/note.txt",
-     "x.partial", "journal/README"],
+     "x.partial", "journal/README", "replay/judgements/more.json", "journal/judgements/more",
+     "placement/workers/locks"],
 )  # fmt: skip
 def test_a_foreign_file_is_found(name, run, judge):
     """Wherever it lies."""
@@ -137,6 +140,47 @@ def test_a_foreign_file_is_found(name, run, judge):
     verdict, lines = judge(run)
     assert verdict == "fails"
     assert name in names(lines)
+
+
+@pytest.mark.parametrize("name", ["more", "junit.xml", "audit.json.sha256", "smoke.json", "journal/more.json"])
+def test_a_pipe_is_found_and_not_waited_for(name, run, judge):
+    """Beside the run's files, or in the place of one."""
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    verdict, lines = judge(run)
+    assert verdict == "fails"
+    assert name in names(lines)
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+FORMS = {
+    "a name twice": lambda data: b'{"port":true,' + data[1:],
+    "a space": lambda data: data.replace(b":", b": ", 1),
+    "deeper than any reader goes": lambda data: DEEP,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_record_in_another_form_is_found_under_a_new_seal(form, run, judge):
+    """Another reader might take the first of two equal names."""
+    path = run / "spec.json"
+    path.write_bytes(FORMS[form](path.read_bytes()))
+    reseal(run)
+    verdict, lines = judge(run)
+    assert verdict == "fails"
+    assert "files: spec.json: expected canonical JSON" in names(lines)
+
+
+def test_a_folder_that_may_not_be_looked_into_is_one_line(run, judge, monkeypatch):
+    """Its step says so; the others are taken."""
+
+    def refused(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", "replay")
+
+    monkeypatch.setattr("harness.verify.files.run_files", refused)
+    verdict, lines = judge(run)
+    assert verdict == "fails"
+    assert [(one.step, one.where, one.found) for one in lines] == [("files", "replay", "Permission denied")]
 
 
 def test_a_lock_with_content_is_found(run, judge):
@@ -170,16 +214,15 @@ def test_a_renamed_run_is_found(run, judge):
     assert "formal-2" in names(lines)
 
 
-def test_a_run_under_another_protocols_folder_is_found(run, judge):
-    """reports/<protocol>/ says what it holds."""
+def test_a_copy_may_lie_in_any_folder(run, judge):
+    """The run's records say which protocol it is of; its neighbours are the attempts file and the smoke run."""
     other = run.parent.with_name("nano-elsewhere")
     run.parent.rename(other)
     try:
         verdict, lines = judge(other / run.name)
     finally:
         other.rename(run.parent)
-    assert verdict == "fails"
-    assert "nano-elsewhere" in names(lines)
+    assert (verdict, lines) == ("holds", [])
 
 
 def swap_cells(run: Path) -> None:
@@ -290,6 +333,9 @@ EDITS = {
     "a total": lambda text: re.sub(r'tests="\d+"', 'tests="1"', text, count=1),
     "a property more": lambda text: text.replace("<properties>", '<properties><property name="x" value="y" />', 1),
     "a document type": lambda text: text.replace("<testsuites", '<!DOCTYPE x [<!ENTITY a "b">]><testsuites', 1),
+    "a type behind an instruction": lambda text: text.replace(
+        "<testsuites", "<?x <testcase ?><!DOCTYPE x><testsuites", 1
+    ),
     "no XML": lambda text: text[: len(text) // 2],
 }
 
@@ -306,6 +352,19 @@ def test_an_edited_xml_is_found_under_a_new_seal(edit, run, judge):
     assert verdict == "fails"
     assert "junit" in {one.step for one in lines}
     assert "junit.xml" in names(lines) or "audit.json" in names(lines)
+
+
+def test_a_failing_case_of_no_gate_is_found_in_a_session_that_passed(run, judge):
+    """Totals and books count it; a session with such a case passed nothing."""
+    text, audit = (run / "junit.xml").read_text(), json.loads((run / "audit.json").read_bytes())
+    case = '<testcase classname="x" name="x" time="0"><failure message="x" /></testcase>'
+    count = audit["reported"] + 1
+    text = text.replace("<testcase ", f"{case}<testcase ", 1).replace('failures="0"', 'failures="1"', 1)
+    (run / "junit.xml").write_text(text.replace(f'tests="{count - 1}"', f'tests="{count}"', 1))
+    reseal(run, collected=count, reported=count)
+    verdict, lines = judge(run)
+    assert verdict == "fails"
+    assert "junit: junit.xml: failures of a session that passed: expected 0, found 1" in names(lines)
 
 
 def of_gate(audit, name, **changes):

@@ -7,6 +7,7 @@ session that was killed after its audit record left it open.
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from harness.canon import sha256_hex
 from harness.errors import HarnessError, JournalError, words
@@ -86,13 +87,7 @@ def enter_beginning(loaded: LoadedProtocol, folder: RunFolder, request: Request,
 
     def begun(number: int, previous: str) -> Begun:
         return Begun(
-            schema=1,
-            number=number,
-            previous_sha256=previous,
-            at_us=_now(),
-            protocol=loaded.protocol.id,
-            protocol_digest=loaded.digest,
-            run_id=folder.path.name,
+            **_head(loaded, folder.path.name, number, previous),
             port=request.port,
             how="resumed" if there else "new",
             units_there=there,
@@ -119,13 +114,7 @@ def enter_refusal(loaded: LoadedProtocol, run_id: str, tree: Places, *, port: bo
 
     def refused(number: int, previous: str) -> Refused:
         return Refused(
-            schema=1,
-            number=number,
-            previous_sha256=previous,
-            at_us=_now(),
-            protocol=loaded.protocol.id,
-            protocol_digest=loaded.digest,
-            run_id=run_id,
+            **_head(loaded, run_id, number, previous),
             port=port,
             reason=_words(reason, tree),
         )
@@ -145,13 +134,7 @@ def enter_end(
 
     def ended(number: int, previous: str) -> Ended:
         return Ended(
-            schema=1,
-            number=number,
-            previous_sha256=previous,
-            at_us=_now(),
-            protocol=loaded.protocol.id,
-            protocol_digest=loaded.digest,
-            run_id=folder.path.name,
+            **_head(loaded, folder.path.name, number, previous),
             outcome=outcome,
             placements=_placements(folder),
             audit_sha256=_audit_sha256(folder) if audit else NO_AUDIT,
@@ -196,8 +179,17 @@ def _audit_sha256(folder: RunFolder) -> str:
     return sha256_hex(read_bytes(folder.file("audit.json"), what="audit record"))
 
 
-def _now() -> int:
-    return time.time_ns() // 1000
+def _head(loaded: LoadedProtocol, run_id: str, number: int, previous: str) -> dict[str, Any]:
+    """What every line begins with."""
+    return {
+        "schema": 1,
+        "number": number,
+        "previous_sha256": previous,
+        "at_us": time.time_ns() // 1000,
+        "protocol": loaded.protocol.id,
+        "protocol_digest": loaded.digest,
+        "run_id": run_id,
+    }
 
 
 def _words(reason: object, tree: Places) -> str:

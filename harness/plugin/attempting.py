@@ -9,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from harness.canon import sha256_hex
 from harness.errors import HarnessError, JournalError, words
-from harness.files import read_bytes, write_atomic
+from harness.files import file_sha256, read_bytes, write_atomic
 from harness.journal.assemble import read_spec
 from harness.journal.attempts import OUT_OF_MEMORY, attempts_of
 from harness.journal.attempts_file import NAME, TODO, AttemptsFile, beginning, chained, is_open
@@ -137,7 +136,7 @@ def enter_end(
             **_head(loaded, folder.path.name, number, previous),
             outcome=outcome,
             placements=_placements(folder),
-            audit_sha256=_audit_sha256(folder) if audit else NO_AUDIT,
+            audit_sha256=file_sha256(folder.file("audit.json"), what="audit record") if audit else NO_AUDIT,
             reason="" if outcome == "passed" else _words("; ".join(reasons) or _short_gates(audit), tree),
         )
 
@@ -173,10 +172,6 @@ def _last_placement(folder: RunFolder) -> tuple[str, ...]:
 def _short_gates(audit: Audit | None) -> str:
     short = [f"{one.id} {one.passed}/{one.registered}" for one in audit.gates if one.failed] if audit else []
     return "gates that don't hold: " + ", ".join(short) if short else "the run isn't whole"
-
-
-def _audit_sha256(folder: RunFolder) -> str:
-    return sha256_hex(read_bytes(folder.file("audit.json"), what="audit record"))
 
 
 def _head(loaded: LoadedProtocol, run_id: str, number: int, previous: str) -> dict[str, Any]:

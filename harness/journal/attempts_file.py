@@ -11,8 +11,8 @@ from pathlib import Path
 from filelock import FileLock
 from msgspec import structs
 
-from harness.canon import canonical_bytes, sha256_hex
-from harness.errors import CanonError, JournalError
+from harness.canon import canonical_bytes, is_canonical, sha256_hex
+from harness.errors import JournalError
 from harness.files import append_line, read_bytes, require_writable
 from harness.records.attempts_file import AttemptRow, Begun, Ended, Entry, Refused
 from harness.records.base import decode_json
@@ -76,18 +76,11 @@ def chained(data: bytes, where: Path | str) -> tuple[Entry, ...]:
             raise _broken(
                 at, f"number {number} after {previous}", f"number {entry.number} after {entry.previous_sha256}"
             )
-        if _canonical(entry) != line:
+        if not is_canonical(line):
             raise _broken(at, "canonical JSON", "other bytes")
         found.append(entry)
         previous = sha256_hex(line)
     return tuple(found)
-
-
-def _canonical(entry: Entry) -> bytes:
-    try:
-        return canonical_bytes(entry)
-    except CanonError:
-        return b""
 
 
 def _broken(where: str, expected: str, found: str) -> JournalError:

@@ -7,10 +7,10 @@ session that was killed after its audit record left it open.
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from harness.canon import sha256_hex
 from harness.errors import HarnessError, JournalError, words
-from harness.files import read_bytes, write_atomic
+from harness.files import file_sha256, read_bytes, write_atomic
 from harness.journal.assemble import read_spec
 from harness.journal.attempts import OUT_OF_MEMORY, attempts_of
 from harness.journal.attempts_file import NAME, TODO, AttemptsFile, beginning, chained, is_open
@@ -86,13 +86,7 @@ def enter_beginning(loaded: LoadedProtocol, folder: RunFolder, request: Request,
 
     def begun(number: int, previous: str) -> Begun:
         return Begun(
-            schema=1,
-            number=number,
-            previous_sha256=previous,
-            at_us=_now(),
-            protocol=loaded.protocol.id,
-            protocol_digest=loaded.digest,
-            run_id=folder.path.name,
+            **_head(loaded, folder.path.name, number, previous),
             port=request.port,
             how="resumed" if there else "new",
             units_there=there,
@@ -119,13 +113,7 @@ def enter_refusal(loaded: LoadedProtocol, run_id: str, tree: Places, *, port: bo
 
     def refused(number: int, previous: str) -> Refused:
         return Refused(
-            schema=1,
-            number=number,
-            previous_sha256=previous,
-            at_us=_now(),
-            protocol=loaded.protocol.id,
-            protocol_digest=loaded.digest,
-            run_id=run_id,
+            **_head(loaded, run_id, number, previous),
             port=port,
             reason=_words(reason, tree),
         )
@@ -145,16 +133,10 @@ def enter_end(
 
     def ended(number: int, previous: str) -> Ended:
         return Ended(
-            schema=1,
-            number=number,
-            previous_sha256=previous,
-            at_us=_now(),
-            protocol=loaded.protocol.id,
-            protocol_digest=loaded.digest,
-            run_id=folder.path.name,
+            **_head(loaded, folder.path.name, number, previous),
             outcome=outcome,
             placements=_placements(folder),
-            audit_sha256=_audit_sha256(folder) if audit else NO_AUDIT,
+            audit_sha256=file_sha256(folder.file("audit.json"), what="audit record") if audit else NO_AUDIT,
             reason="" if outcome == "passed" else _words("; ".join(reasons) or _short_gates(audit), tree),
         )
 
@@ -192,12 +174,17 @@ def _short_gates(audit: Audit | None) -> str:
     return "gates that don't hold: " + ", ".join(short) if short else "the run isn't whole"
 
 
-def _audit_sha256(folder: RunFolder) -> str:
-    return sha256_hex(read_bytes(folder.file("audit.json"), what="audit record"))
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
+def _head(loaded: LoadedProtocol, run_id: str, number: int, previous: str) -> dict[str, Any]:
+    """What every line begins with."""
+    return {
+        "schema": 1,
+        "number": number,
+        "previous_sha256": previous,
+        "at_us": time.time_ns() // 1000,
+        "protocol": loaded.protocol.id,
+        "protocol_digest": loaded.digest,
+        "run_id": run_id,
+    }
 
 
 def _words(reason: object, tree: Places) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from harness.canon import canonical_bytes, is_canonical, sha256_hex
 from harness.errors import HarnessError
 from harness.files import read_bytes
-from harness.journal.attempts import FOLDER as ATTEMPTS
 from harness.journal.folder import RunFolder
 from harness.journal.naming import result_name
 from harness.records.audit import Audit
@@ -44,17 +43,11 @@ def files_hold(ground: Ground) -> Lines:
 def _canonical(folder: RunFolder, names: Iterable[str]) -> Lines:
     """Every record is in the one encoding: another reads differently to who takes the first of two equal names.
 
-    Those that later steps make again, byte for byte, are left to them.
+    The run's own three that follow from others are left to the step that makes them again, byte for byte.
     """
-    for name in (one for one in names if one.endswith(".json") and not _made_again(one)):
+    for name in (one for one in names if one.endswith(".json") and one not in FOLLOWS):
         if not is_canonical(read_bytes(folder.file(name), what="record")):
             yield fails("files", name, "canonical JSON", "other bytes", RESTORE)
-
-
-def _made_again(name: str) -> bool:
-    """Whether a record of the run or of a part follows from others; what an attempt left that is over is no part."""
-    *folders, last = name.split("/")
-    return last in FOLLOWS and len(folders) < 2 and folders != [ATTEMPTS]
 
 
 def _uncovered(folder: RunFolder) -> Lines:

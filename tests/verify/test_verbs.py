@@ -78,7 +78,7 @@ def test_claims_for_a_machine_are_the_file(run):
 @pytest.mark.parametrize(("text", "code", "words"), [
     ("# Results\n\nReplayed: 16/16.\n", 0, ""),
     ("# Results\n\n全部 16 格复现。\n", 0, ""),
-    ("# Results\n\n256/256 reproduced.\n", 1, "page.md:3: figure: expected 16/16 (replay.cells)"),
+    ("# Results\n\n256/256 reproduced.\n", 1, "page.md:3: figure: expected 16/16 (replay), found 256/256"),
     ("# Results\n\nEOS makes the answer better.\n", 1, "page.md:3: prohibited eos-better: expected"),
 ])  # fmt: skip
 def test_a_write_up_is_read(text, code, words, run, tmp_path):

@@ -21,6 +21,7 @@ from harness.places import Places, places
 from harness.plugin import options
 from harness.plugin.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.plugin.books import Books, Recorder
+from harness.plugin.devices import own_gpu
 from harness.protocols.grids import executed_grid
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.protocol import JudgedProtocol, Tier
@@ -255,6 +256,7 @@ def open_session(config: pytest.Config) -> None:
         return
     if workerinput is None:
         options.refuse(config, tree.gates)
+    own_gpu(config)
     tier = options.selected_tier(config)
     try:
         protocols = tuple(load_protocol(name, tree) for name in _chosen(config, tree))

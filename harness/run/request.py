@@ -15,6 +15,7 @@ from harness.inputs.find import FoundInputs, Missing, find_inputs, require_prese
 from harness.places import Places, places
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.protocols.loops import loop_check
+from harness.protocols.maps import gpu_budgets
 from harness.records.base import Record
 from harness.records.protocol import AnyProtocol, BaselinedProtocol, Execution, JudgedProtocol, LoopProgram, Placement
 from harness.records.run import Deviation, RunSpec
@@ -112,11 +113,12 @@ def choose_placement(loaded: LoadedProtocol, options: Options) -> tuple[Placemen
             found=f"{gpu}/{cpu}",
             todo="Choose a registered placement, or run the protocol's shape under --port.",
         )
-    whole = cpu == "none"  # no second place to put a module: the model lives on the execution device
+    split = len(gpu_budgets(gpu)) > 1
+    whole = cpu == "none"  # no second place to put a module: the model lives on the execution device, or on several
     actual = msgspec.structs.replace(
         default,
         id="port",
-        device_map="single" if whole else "auto",
+        device_map="single" if whole and not split else "auto",
         gpu_memory=gpu,
         cpu_memory=cpu,
         offload_device="none" if whole else ("disk" if gpu == "none" else "cpu"),

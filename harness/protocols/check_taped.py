@@ -1,7 +1,8 @@
 """A protocol of tasks under tapes must agree with itself (R08): tapes, sampler, blocks of grids, contrasts, bands."""
 
+from harness.protocols.check_graph import check_graph
 from harness.protocols.require import known, require
-from harness.records.protocol import TaskCrnProtocol
+from harness.records.protocol import GraphTaskProtocol, LoopTaskProtocol, TaskCrnProtocol
 from harness.records.taped import GridBlock
 from harness.tapes.tape import Tape
 
@@ -17,11 +18,25 @@ def check_taped(protocol: TaskCrnProtocol, where: str) -> None:
         _check_blocks(protocol, name, f"{where}: grid_blocks.{name}")
     _check_formal(protocol, where)
     _check_same_process(protocol, where)
+    if isinstance(protocol, GraphTaskProtocol):
+        check_graph(protocol, where)
+    if isinstance(protocol, LoopTaskProtocol):
+        _check_loop(protocol, where)
+    _check_contrasts(protocol, where)
+    _check_bootstrap(protocol, where)
+
+
+def _check_loop(protocol: LoopTaskProtocol, where: str) -> None:
+    """R08 4: a cache that grows, the sampler on the CPU; the gate is there where agreement is required."""
+    pairs = (
+        ("decode.cache", "dynamic", protocol.decode.cache),
+        ("decode.sampler.device", "cpu", protocol.decode.sampler.device),
+    )
+    for name, expected, found in pairs:
+        require(expected == found, f"{where}: {name}", expected=expected, found=found)
     required = [gate.id for gate in protocol.gates if gate.id == "loop_equivalence"]
     wanted = ["loop_equivalence"] if protocol.loop_equivalence == "required" else []
     require(required == wanted, f"{where}: gates under loop_equivalence", expected=wanted, found=required)
-    _check_contrasts(protocol, where)
-    _check_bootstrap(protocol, where)
 
 
 def _check_tapes(protocol: TaskCrnProtocol, where: str) -> None:

@@ -15,12 +15,26 @@ from harness.records.graph import GraphBatch, GraphExecution, GraphRan
 from harness.records.run import StepChecks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Executor:
-    """A registered executor on a loaded model: its step, made once, and how steps are run."""
+    """A registered executor on a loaded model: its step, made once, and how steps are run.
 
-    step: Step
+    A step holds the model's tensors, so that the executor is closed before the model is.
+    """
+
+    made: Step | None
     how: Execute
+
+    @property
+    def step(self) -> Step:
+        """The step; misuse once it was released."""
+        if self.made is None:
+            raise RuntimeError("the executor was closed")
+        return self.made
+
+    def close(self) -> None:
+        """Release the step's tensors, for every engine that shares this executor."""
+        self.made = None
 
     def settings(self) -> dict[str, Any]:
         """What it executes with, read back from step and run."""

@@ -17,6 +17,7 @@ def check_taped(protocol: TaskCrnProtocol, where: str) -> None:
     for name in protocol.grids:
         _check_blocks(protocol, name, f"{where}: grid_blocks.{name}")
     _check_formal(protocol, where)
+    _check_smoke(protocol, where)
     _check_same_process(protocol, where)
     if isinstance(protocol, GraphTaskProtocol):
         check_graph(protocol, where)
@@ -103,6 +104,14 @@ def _check_formal(protocol: TaskCrnProtocol, where: str) -> None:
         roles = sorted({block.role for block in listed})
         allowed = {"primary", "diagnostic"} if name == formal else {"check"}
         require(set(roles) <= allowed, f"{where}: grid_blocks.{name}", expected=sorted(allowed), found=roles)
+
+
+def _check_smoke(protocol: TaskCrnProtocol, where: str) -> None:
+    """Smoke's cells are formal ones cut early: `smoke_passed` holds each against the formal run's."""
+    grids = [protocol.tier_grids[tier] for tier in ("smoke", "formal")]
+    smoke, formal = ({place for block in protocol.grid_blocks[one] for place in _places(block)} for one in grids)
+    beyond = sorted(smoke - formal)
+    require(not beyond, f"{where}: grid_blocks.{grids[0]}", expected=f"places of {grids[1]}", found=beyond)
 
 
 def _check_same_process(protocol: TaskCrnProtocol, where: str) -> None:

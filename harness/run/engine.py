@@ -80,7 +80,9 @@ class Engine:
     executor: Executor | None
 
     def close(self) -> None:
-        """Release the model."""
+        """Release the model, and before it the step that holds its tensors."""
+        if self.executor is not None:
+            self.executor.close()
         self.model.close()
 
     def make_unit(

@@ -115,8 +115,9 @@ def generate_case(graph_runs: Callable[[str], Path], tmp_path: Path, monkeypatch
 
 
 @pytest.fixture
-def captured_sides(graph_case: GraphCase) -> Callable[..., GraphSides]:
+def captured_sides(graph_case: GraphCase, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GraphSides]:
     """`captured_sides()`: the run as captured, and its part uncaptured, which a process of its own made."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")  # as the run's own session had it: it is in the environment
     part = RunFolder(graph_case.run / UNCAPTURED)
     _make_uncaptured(graph_case, part)
 

@@ -30,7 +30,7 @@ def test_a_small_formal_grid_with_its_own_counts() -> None:
     """An eighth of the ranks of nano-task-crn: two blocks, 32 and 24 cells, never 56."""
     counts = {name: denominators(protocol(NANO), name, 2) for name in protocol(NANO).grids}
     assert {name: (one.sources, one.units, one.cells) for name, one in counts.items()} == {
-        "smoke": (4, 8, 32),
+        "smoke": (4, 6, 24),
         "smoke_again": (4, 4, 16),
         "formal": (8, 14, 56),
         "replay": (4, 4, 16),

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from pregate_support.fixtures import _passed_once, copy_run
-from pregate_support.mini import copy_tree, run_gates
+from pregate_support.mini import Result, copy_tree, run_gates
 from pregate_support.mini_tasks import GRAPH, add_graph_tasks
 
 from harness.checks.taped_graph import (
@@ -82,16 +82,16 @@ def red_rows(loaded: LoadedProtocol, gate: str, evidence: Any) -> dict[str, str]
 
 
 @pytest.fixture(scope="session")
-def graph_runs(mini_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """`graph_runs(against)`: the folder of a passed smoke run, in a tree of its own. Read only."""
+def graph_runs(mini_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
+    """`graph_runs(against)`: a passed smoke session, in a tree of its own. Read only."""
 
-    def run(against: str) -> Path:
+    def run(against: str) -> Result:
         def make(folder: Path) -> Any:
             tree = copy_tree(mini_tree, folder / "tree")
             add_graph_tasks(tree, against=against)
             return run_gates(tree, "-m", "smoke", "--run", f"reports/{GRAPH}/smoke-1", protocol=GRAPH)
 
-        return _passed_once(tmp_path_factory, f"graph-{against}", make).folder
+        return _passed_once(tmp_path_factory, f"graph-{against}", make)
 
     return run
 
@@ -103,15 +103,15 @@ def _case(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GraphCa
 
 
 @pytest.fixture
-def graph_case(graph_runs: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GraphCase:
+def graph_case(graph_runs: Callable[[str], Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GraphCase:
     """A run that is held against the own loop, in a private tree, which is the tree in use."""
-    return _case(graph_runs("own_loop"), tmp_path, monkeypatch)
+    return _case(graph_runs("own_loop").folder, tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def generate_case(graph_runs: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GraphCase:
+def generate_case(graph_runs: Callable[[str], Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GraphCase:
     """The same, held against `generate`."""
-    return _case(graph_runs("generate"), tmp_path, monkeypatch)
+    return _case(graph_runs("generate").folder, tmp_path, monkeypatch)
 
 
 @pytest.fixture

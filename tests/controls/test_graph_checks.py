@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from pregate_support.mini_tasks import GRAPH
 
 from harness.checks.taped_graph import GraphSides, Side
 
+from .damage import read
 from .faults_of_graph import BY_GENERATE, OWN_LOOP
 from .graph_fixtures import CHECKS, GraphCase, compared, red_rows
 from .planting import Fault, other, turns_red
@@ -30,6 +32,17 @@ def test_the_undamaged_run_has_no_red_row(graph_case: GraphCase, gate: str) -> N
 def test_the_undamaged_run_beside_generate_has_no_red_row(generate_case: GraphCase, gate: str) -> None:
     """The same where `generate` is the contract that is named."""
     assert generate_case.red(gate) == {}
+
+
+def test_a_session_on_the_cpu_says_that_nothing_was_captured(graph_runs: Callable[[str], Any]) -> None:
+    """In its head and in graph.json; and what was compared is the contract that is named."""
+    session = graph_runs("own_loop")
+    assert f"{GRAPH}: executed on the CPU, where no step is captured" in " ".join(session.output.split())
+    found = read(session.folder / "graph.json")
+    assert (found["device"], found["captured"]["state"], found["named"]) == ("cpu", "not_compared", "own_loop")
+    assert "nothing was captured" in found["captured"]["reason"]
+    assert (found["against"]["exact"], len(found["against"]["cells"])) == (16, 16)
+    assert not (session.folder / "graph_uncaptured").exists()
 
 
 @pytest.mark.parametrize("fault", OWN_LOOP, ids=lambda fault: f"{fault.gate}: {fault.name}")

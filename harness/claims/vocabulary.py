@@ -1,6 +1,6 @@
 """The closed vocabulary of each kind of protocol: sources of figures, and words that a template may take from it.
 
-A sixth kind is one entry of `KINDS` and a module with its SOURCES.
+A further kind is one entry of `KINDS` and a module with its SOURCES.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,8 @@ from harness.records.protocol import (
     BehaviorProtocol,
     CompletionProtocol,
     DepthProtocol,
+    GraphTaskProtocol,
+    LoopTaskProtocol,
     Protocol,
     SamplingProtocol,
     TaskCrnProtocol,
@@ -24,7 +26,8 @@ KINDS: Mapping[type[Protocol], Mapping[str, Source]] = {
     CompletionProtocol: completion.SOURCES,
     SamplingProtocol: sampling.SOURCES,
     DepthProtocol: depth.SOURCES,
-    TaskCrnProtocol: task.SOURCES,
+    LoopTaskProtocol: task.SOURCES,
+    GraphTaskProtocol: task.SOURCES,
 }
 
 

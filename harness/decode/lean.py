@@ -19,7 +19,6 @@ from harness.errors import ModelError
 from harness.model.load import LoadedModel
 
 Part = Literal["experts", "attention", "norms", "all_experts"]
-TRITON = frozenset({"experts", "attention", "norms"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +207,11 @@ def require_lean(loaded: LoadedModel) -> None:
     wanted |= {"topk_method": "greedy", "hidden_act": "silu", "tie_word_embeddings": False}
     found = {name: getattr(config, name, "none") for name in wanted}
     places = sorted({str(one.device) for one in loaded.model.parameters()})
-    if found != wanted or places != [str(loaded.device)]:
+    strided = sorted(name for name, one in loaded.model.named_parameters() if not one.is_contiguous())
+    if found != wanted or places != [str(loaded.device)] or strided:
         raise ModelError(
             "lean step",
-            expected=f"{wanted}, whole on {loaded.device}",
-            found=f"{found} on {', '.join(places)}",
+            expected=f"{wanted}, whole on {loaded.device}, each tensor in one piece",
+            found=f"{found} on {', '.join(places)}, not in one piece: {', '.join(strided[:3]) or 'none'}",
             todo="Register the step over the model's own modules for this model or placement.",
         )

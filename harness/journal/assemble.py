@@ -16,8 +16,16 @@ from harness.journal.naming import result_name
 from harness.protocols.grids import UnitKey, grid_blocks
 from harness.protocols.load import LoadedProtocol
 from harness.records.depth import DepthRun, TraceBaseline, TraceEvidence
+from harness.records.graph import GraphRun
 from harness.records.kinds import AnyJournal, AnyRun, AnyUnit, journal_type, run_type
-from harness.records.protocol import AnyProtocol, DepthProtocol, JudgedProtocol, SamplingProtocol, TaskCrnProtocol
+from harness.records.protocol import (
+    AnyProtocol,
+    DepthProtocol,
+    GraphTaskProtocol,
+    JudgedProtocol,
+    SamplingProtocol,
+    TaskCrnProtocol,
+)
 from harness.records.run import (
     AssembledRun,
     Baseline,
@@ -169,7 +177,8 @@ def assemble(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
         return Run(**head)
     if isinstance(loaded.protocol, TaskCrnProtocol):
         blocks = run_blocks(loaded.protocol, head["grid"], len(head["domains"]))
-        return TapedRun(**head, tasks=read_tasks(folder), blocks=blocks)
+        kind = GraphRun if isinstance(loaded.protocol, GraphTaskProtocol) else TapedRun
+        return kind(**head, tasks=read_tasks(folder), blocks=blocks)
     head |= {"baseline": read_baseline(folder, Baseline), "tasks": read_tasks(folder)}
     return SampledRun(**head) if isinstance(loaded.protocol, SamplingProtocol) else CompletionRun(**head)
 

@@ -20,9 +20,9 @@ from harness.records.protocol import (
     Grid,
     PairRule,
     Protocol,
-    Rows,
     Variant,
 )
+from harness.records.reaches import Rows
 from harness.records.sources import Domain
 from harness.records.taped import GridBlock
 

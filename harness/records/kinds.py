@@ -1,10 +1,12 @@
 """Which records a protocol's runs are made of: the one place where its kind decides that."""
 
 from harness.records.depth import DepthRun, TraceEvidence, TraceJournal
+from harness.records.graph import GraphEvidence, GraphJournal, GraphRun
 from harness.records.protocol import (
     AnyProtocol,
     CompletionProtocol,
     DepthProtocol,
+    GraphTaskProtocol,
     SamplingProtocol,
     TaskCrnProtocol,
 )
@@ -12,10 +14,10 @@ from harness.records.run import CompletionRun, Journal, Run, UnitEvidence
 from harness.records.sampling import SampledEvidence, SampledJournal, SampledRun
 from harness.records.taped import TapedEvidence, TapedJournal, TapedRun
 
-AnyUnit = UnitEvidence | SampledEvidence | TapedEvidence | TraceEvidence
-AnyJournal = Journal | SampledJournal | TapedJournal | TraceJournal
-AnyRun = Run | SampledRun | TapedRun | DepthRun
-JudgedRun = CompletionRun | SampledRun | TapedRun
+AnyUnit = UnitEvidence | SampledEvidence | TapedEvidence | GraphEvidence | TraceEvidence
+AnyJournal = Journal | SampledJournal | TapedJournal | GraphJournal | TraceJournal
+AnyRun = Run | SampledRun | TapedRun | GraphRun | DepthRun
+JudgedRun = CompletionRun | SampledRun | TapedRun | GraphRun
 
 
 def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
@@ -23,7 +25,7 @@ def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
     if isinstance(protocol, DepthProtocol):
         return TraceJournal
     if isinstance(protocol, TaskCrnProtocol):
-        return TapedJournal
+        return GraphJournal if isinstance(protocol, GraphTaskProtocol) else TapedJournal
     return SampledJournal if isinstance(protocol, SamplingProtocol) else Journal
 
 
@@ -34,5 +36,5 @@ def run_type(protocol: AnyProtocol) -> type[AnyRun]:
     if isinstance(protocol, SamplingProtocol):
         return SampledRun
     if isinstance(protocol, TaskCrnProtocol):
-        return TapedRun
+        return GraphRun if isinstance(protocol, GraphTaskProtocol) else TapedRun
     return CompletionRun if isinstance(protocol, CompletionProtocol) else Run

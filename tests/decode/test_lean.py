@@ -66,6 +66,15 @@ def test_another_model_is_refused(shared, monkeypatch):
         require_lean(dataclasses.replace(shared, model=None))
 
 
+def test_weights_in_several_pieces_are_refused(shared, monkeypatch):
+    """Kernels read a tensor by its shape alone: one that is a view of another would be read in another order."""
+    own = dict(shared.model.named_parameters())
+    own["lm_head.weight"] = own["lm_head.weight"].t()
+    monkeypatch.setattr(shared.model, "named_parameters", lambda *_, **__: iter(own.items()))
+    with pytest.raises(ModelError, match=r"not in one piece: lm_head\.weight"):
+        require_lean(shared)
+
+
 def test_a_norm_over_parts():
     """Parts are added in float32, the sum is rounded once."""
     hidden, parts = torch.tensor([[3.0, 0.0]]), torch.tensor([[[0.0, 2.0], [0.0, 2.0]]])

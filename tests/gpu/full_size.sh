@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The DeepSeek protocols on random weights of DeepSeek-V2-Lite's size, in parts of less than ten minutes: docs/full-size.md.
-#   tests/gpu/full_size.sh setup|make|smoke|tasks|formal|resume|depth|completion|placements|memory|workers|split|collect NAME
+#   tests/gpu/full_size.sh setup|make|smoke|tasks|graph|formal|resume|depth|completion|placements|memory|workers|split|collect NAME
 # From the project's root, on a machine with one CUDA device of 40 GiB or more, for `workers` and `split` with two. CHECKPOINT: where the checkpoint is or is to be;
 # HARNESS_INPUTS: folder with the data files; OUT: where compact results go; WHEELS: folder of wheels for `setup`.
 set -u
@@ -104,6 +104,7 @@ case "${1:-}" in
     make) make_it ;;
     smoke) gates smoke deepseek-behavior "${WHOLE[@]}" ;;
     tasks) ALLOCATOR=expandable_segments:True; gates smoke deepseek-task-crn "${WHOLE[@]}" ;;
+    graph) gates smoke deepseek-task-crn-graph ;;  # its registered placement is the whole model on the device
     formal) gates formal deepseek-behavior "${WHOLE[@]}" ;;
     resume) gates formal deepseek-behavior "${WHOLE[@]}" --run "$(newest deepseek-behavior 'formal-*-port')" ;;
     depth) gates formal deepseek-depth "${WHOLE[@]}" --baseline "$(passed deepseek-behavior)" ;;

@@ -91,7 +91,7 @@ def test_experts_on_a_gpu(rows):
 
     from harness.decode.expert_kernels import mlp_parts, route
 
-    model = random_model("cuda", layers=2)
+    model = random_model("cuda:0", layers=2)
     mlp = model.model.model.layers[1].mlp
     hidden = torch.randn(rows, 2048, device="cuda", dtype=torch.bfloat16)
     live = torch.ones(rows, dtype=torch.bool, device="cuda")
@@ -116,7 +116,7 @@ def test_a_step_on_a_gpu(kernels):
     from pregate_support.executors import random_rows
     from pregate_support.full_shape import random_model
 
-    model = random_model("cuda", layers=2)
+    model = random_model("cuda:0", layers=2)
     rows = random_rows(8, 40, LoopContract(eos=102399, pad=100001, max_new_tokens=24))
     seen = SimpleNamespace(logits=[])
 

@@ -3,7 +3,9 @@
 Refuse, never fall back: without `--port` everything that isn't as registered is an error.
 """
 
+import secrets
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -79,6 +81,12 @@ def make_request(
         sandbox_image=options.sandbox_image if isinstance(protocol, JudgedProtocol) else None,
         decoding="registered",
     )
+
+
+def new_run_id(tier: str, *, port: bool) -> str:
+    """`formal-20300102T030405-a1b2c3`, with `-port` behind it under --port."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    return f"{tier}-{stamp}-{secrets.token_hex(3)}" + ("-port" if port else "")
 
 
 def checkpoint_folder(loaded: LoadedProtocol, given: Path | None, tree: Places | None = None) -> Path:

@@ -6,6 +6,7 @@ the protocol may resume the unit is made again by another, where it may not the 
 
 import importlib
 import importlib.util
+import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from harness.run.request import Request
 
 LOSSES = 3  # of one unit: a unit that kills its worker isn't tried for ever
 POLL_S = 1.0
+ANSWER_S = 5.0
 
 Take = Callable[[Mapping[str, bytes]], None]
 
@@ -32,6 +34,24 @@ def require_ray() -> None:
         raise SessionError(
             "--engine ray", expected="ray", found="none", todo="Install the extra: pip install -e '.[ray]'."
         )
+
+
+def require_address(address: str) -> None:
+    """SessionError where nobody listens at HOST:PORT: Ray itself would ask for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str | None, error: Exception) -> SessionError:
+    return SessionError(
+        f"--address {address}" if address else "a Ray cluster of this machine",
+        expected="a Ray cluster that answers",
+        found=f"{type(error).__name__}: {error}",
+        todo="Start it with `ray start --head`, and give its HOST:PORT or none.",
+    )
 
 
 @dataclass(slots=True)
@@ -179,12 +199,7 @@ def _connect(ray: Any, address: str | None) -> None:
             runtime_env=environment,
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise SessionError(
-            f"--address {address}" if address else "a local Ray cluster",
-            expected="a Ray cluster that answers",
-            found=f"{type(error).__name__}: {error}",
-            todo="Start it with `ray start --head`, and give its address or none.",
-        ) from error
+        raise _no_cluster(address, error) from error
 
 
 def _room(ray: Any, request: Request) -> int:

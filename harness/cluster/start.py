@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import load_claims
 from harness.cluster.merge import Merger
-from harness.cluster.ray_engine import Cluster, land_on_ray, require_ray
+from harness.cluster.ray_engine import Cluster, land_on_ray, require_address, require_ray
 from harness.errors import HarnessError
 from harness.journal.assemble import verify_units
 from harness.journal.folder import RunFolder
@@ -81,6 +81,8 @@ class Start:
         """The request, after everything that can be refused without a model."""
         if self.call.engine == RAY:
             require_ray()
+            if self.call.address is not None:
+                require_address(self.call.address)
         request = make_request(self.loaded, self.tier, self.folder.path.name, self.options, self.tree)
         if self.call.engine != RAY:
             require_device(request.execution, request.placement)

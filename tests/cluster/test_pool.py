@@ -70,6 +70,7 @@ class Key(str):
 
     @property
     def name(self):
+        """The unit's name."""
         return str(self)
 
 

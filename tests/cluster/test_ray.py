@@ -56,13 +56,13 @@ def test_a_run_made_on_a_cluster_is_that_of_one_process(cluster, mini_tree, form
     assert output == f"pytest gates/ -m formal --protocol {MINI} --run {tree / folder}\n"
     assert len(list((tree / folder / "workers").iterdir())) == 2
     assert not (tree / folder / "run.json").exists()
-    assert [(one["state"], one["units_there"]) for one in attempts(tree)] == [("begun", 0)]
+    assert [(one["event"], one["units_there"]) for one in attempts(tree)] == [("begun", 0)]
     judged = run_gates(tree, "-m", "formal", "--run", folder)
     assert judged.code == 0, judged.output
     assert {name: (tree / folder / name).read_bytes() for name in NAMES} == {
         name: (formal_run / name).read_bytes() for name in NAMES
     }
-    assert [one["state"] for one in attempts(tree)] == ["begun", "begun", "ended"]
+    assert [one["event"] for one in attempts(tree)] == ["begun", "begun", "ended"]
     assert tree_of(formal_run) != tree
 
 
@@ -87,11 +87,14 @@ def test_an_actor_that_is_killed_takes_no_unit_with_it(cluster, mini_tree, tmp_p
     assert judged.code == 0, judged.output
 
 
-def test_a_cluster_that_does_not_answer_is_named(mini_tree, tmp_path):
-    """One line, no traceback; the attempt is on record as ended, since no unit was made."""
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere", "127.0.0.1:99999"])
+def test_a_cluster_that_does_not_answer_is_named(mini_tree, tmp_path, address):
+    """One line, no traceback, no run folder; that a formal run was refused is on record."""
     tree = copy_tree(mini_tree, tmp_path / "tree")
-    made = start(tree, MINI, "--tier", "smoke", "--engine", "ray", "--address", "127.0.0.1:1")
+    made = start(tree, MINI, "--engine", "ray", "--address", address)
     _, errors = made.communicate(timeout=TIMEOUT_S)
     assert made.returncode == 1
-    assert "--address 127.0.0.1:1: expected a Ray cluster that answers" in errors
-    assert "Traceback" not in errors
+    assert f"--address {address}: expected a Ray cluster that answers" in errors
+    assert len(errors.splitlines()) == 1
+    assert [one["event"] for one in attempts(tree)] == ["refused"]
+    assert [path.name for path in (tree / "reports" / MINI).iterdir()] == ["attempts.jsonl"]

@@ -1,7 +1,6 @@
 """A Ray cluster of two nodes on this machine: runs made on it are those of one process, an actor killed or not."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -9,7 +8,7 @@ import time
 import psutil
 import pytest
 from pregate_support.fixtures import tree_of
-from pregate_support.mini import MINI, copy_tree, run_gates
+from pregate_support.mini import MINI, copy_tree, environment, run_gates
 
 TIMEOUT_S = 600
 NAMES = ("run.json", "ledger.json", "statistics.json")
@@ -28,11 +27,10 @@ def cluster():
 
 def start(tree, *arguments):
     """`python -m harness run …` over a tree."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "HARNESS_"))}
     return subprocess.Popen(
         [sys.executable, "-m", "harness", "run", *arguments],
         cwd=tree,
-        env=environment | {"HARNESS_ROOT": str(tree)},
+        env=environment(tree),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -97,4 +95,4 @@ def test_a_cluster_that_does_not_answer_is_named(mini_tree, tmp_path, address):
     assert f"--address {address}: expected a Ray cluster that answers" in errors
     assert len(errors.splitlines()) == 1
     assert [one["event"] for one in attempts(tree)] == ["refused"]
-    assert [path.name for path in (tree / "reports" / MINI).iterdir()] == ["attempts.jsonl"]
+    assert [path for path in (tree / "reports" / MINI).iterdir() if path.is_dir()] == []

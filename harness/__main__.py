@@ -17,6 +17,7 @@ from harness.cli.map import HEAD, Map
 from harness.cli.profile import app as profile_app
 from harness.cli.prompts import prompts
 from harness.cli.report import export, report
+from harness.cli.run import run
 from harness.cli.show import is_terminal
 from harness.cli.snapshots import app as snapshots_app
 from harness.cli.verify import verify
@@ -30,6 +31,7 @@ app.add_typer(snapshots_app, name="snapshots")
 app.command()(prompts)
 app.command()(make_checkpoint)
 app.command()(freeze)
+app.command()(run)
 app.command()(report)
 app.command()(export)
 app.command()(verify)

@@ -31,6 +31,7 @@ STAGES = (
     Stage("Before a run", verbs=("inputs", "prompts", "profile", "make-checkpoint", "freeze")),
     Stage(
         "A run, made and judged by pytest",
+        verbs=("run",),
         commands=(
             ("pytest gates/ -m smoke", "Generate the small grid and judge it."),
             ("pytest gates/ -m formal", "The whole protocol, after a passed smoke run."),

@@ -87,7 +87,11 @@ def read_record(path: Path, kind: type[T], *, what: str) -> T:
 
 def write_once(path: Path, record: Any, *, what: str) -> None:
     """Write a record, or require that the file holds the same: two workers or a resumed run agree or stop."""
-    data = canonical_bytes(record)
+    write_bytes_once(path, canonical_bytes(record), what=what)
+
+
+def write_bytes_once(path: Path, data: bytes, *, what: str) -> None:
+    """The same of a record's canonical bytes."""
     if not path.exists():
         write_atomic(path, data)
         return

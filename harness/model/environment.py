@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import json
-import os
 import platform
 from typing import Any
 
@@ -12,7 +11,7 @@ from harness.errors import ModelError
 from harness.model.cpu import cpu_name
 from harness.model.here import PACKAGES
 from harness.model.load import LoadedModel
-from harness.model.process import ALLOCATOR
+from harness.model.process import steering
 from harness.records.protocol import Software
 from harness.records.run import Deviation, Environment
 
@@ -66,14 +65,8 @@ def read_environment(loaded: LoadedModel, effective: dict[str, Any], checkpoint:
     )
 
 
-STEERING = ("ATEN_", "CUBLAS_", "DNNL_", "KMP_", "MKL_", "NVIDIA_TF32_", "OMP_", "ONEDNN_", "TORCH_", "PYTORCH_")
-
-
 def _kernels() -> dict[str, str]:
-    # The allocator's setting belongs to the placement, which sets it: two placements may differ in it.
-    set_here = {name: value for name, value in sorted(os.environ.items()) if name != ALLOCATOR}
-    steering = {f"env:{name}": value for name, value in set_here.items() if name.startswith(STEERING)}
-    return steering | {
+    return {f"env:{name}": value for name, value in steering().items()} | {
         "mkldnn": str(torch.backends.mkldnn.is_available()),  # type: ignore[no-untyped-call]
         "mkl": str(torch.backends.mkl.is_available()),  # type: ignore[no-untyped-call]
         "tf32_matmul": str(torch.backends.cuda.matmul.allow_tf32),

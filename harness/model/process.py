@@ -18,6 +18,20 @@ ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
 # Any text serves: its hash is the process's own unless PYTHONHASHSEED says otherwise.
 HASHED = "pregate"
 CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
+STEERING = ("ATEN_", "CUBLAS_", "DNNL_", "KMP_", "MKL_", "NVIDIA_TF32_", "OMP_", "ONEDNN_", "TORCH_", "PYTORCH_")
+
+
+def steering() -> dict[str, str]:
+    """Variables that steer kernels, by name. The allocator's belongs to the placement, which sets it."""
+    named = {name: value for name, value in sorted(os.environ.items()) if name.startswith(STEERING)}
+    return {name: value for name, value in named.items() if name != ALLOCATOR}
+
+
+def steer_as(wanted: dict[str, str]) -> None:
+    """Have exactly these variables of that kind; to be called before torch is loaded, which reads them then."""
+    for name in steering().keys() - wanted.keys():
+        del os.environ[name]
+    os.environ.update(wanted)
 
 
 def set_before_torch(execution: Execution, placement: Placement) -> None:

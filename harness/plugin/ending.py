@@ -18,13 +18,13 @@ from harness.evidence import RunEvidence, guarded
 from harness.files import file_sha256, write_atomic
 from harness.journal.folder import RunFolder, read_record
 from harness.journal.naming import result_name
-from harness.plugin.attempting import enter_end
 from harness.plugin.collect import tier_rows
 from harness.plugin.reports import clean
 from harness.plugin.session import GateSession, evidence_of_run
 from harness.protocols.grids import RowKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit, GateAccount, SmokeReference
+from harness.run.attempting import enter_end
 from harness.run.working_tree import working_tree
 from harness.snapshots.store import is_frozen, links, run_files
 

@@ -3,11 +3,9 @@
 Evidence is made once for a process and reach (`harness.plugin.stages`); judging only reads it.
 """
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +17,14 @@ from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
 from harness.places import Places, places
 from harness.plugin import options
-from harness.plugin.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.plugin.books import Books, Recorder
 from harness.plugin.devices import own_gpu
 from harness.protocols.grids import executed_grid
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.protocol import GraphTaskProtocol, JudgedProtocol, Tier
+from harness.run.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.run.comparable import not_comparable
+from harness.run.request import new_run_id
 from harness.snapshots.acceptance import FROZEN
 from harness.snapshots.store import is_frozen
 
@@ -318,8 +317,7 @@ def _run_folders(
             loaded.protocol.id: str(Path(config.invocation_params.dir, config.option.run).resolve())
             for loaded in protocols
         }
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    run_id = f"{tier}-{stamp}-{secrets.token_hex(3)}" + ("-port" if config.option.port else "")
+    run_id = new_run_id(tier or "none", port=config.option.port)
     return {loaded.protocol.id: str(tree.reports / loaded.protocol.id / run_id) for loaded in protocols}
 
 

@@ -27,7 +27,6 @@ from harness.plugin.graphs import Making, make_graph
 from harness.plugin.loops import make_loop
 from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
-from harness.plugin.resuming import require_resumable
 from harness.plugin.session import GateSession
 from harness.protocols.grids import UnitKey, placement_rule
 from harness.protocols.load import LoadedProtocol
@@ -45,14 +44,15 @@ from harness.records.protocol import (
 )
 from harness.records.run import Baseline
 from harness.run.again import SAME_PROCESS
+from harness.run.baseline import named_or_frozen
 from harness.run.child import replace_request, run_apart, with_threads
 from harness.run.execute import ExecutionCall, execute_programs, executes, require_engine
 from harness.run.ladder import Ground, effective_request, generate_down_the_ladder, has_ladder
 from harness.run.registration import registration_evidence
 from harness.run.request import Options, Request, make_request
+from harness.run.resuming import require_resumable
 from harness.run.smoke import SmokeCall, passed_smoke
 from harness.run.start import generate_run, require_device
-from harness.snapshots.baseline import baseline_of_port, frozen_baseline
 from harness.snapshots.judgements import altered_since_judged, keep_judgement
 from harness.snapshots.store import is_frozen, links, read_frozen
 
@@ -257,10 +257,7 @@ class Stages:
         )
 
     def _read_baseline(self, keys: Sequence[UnitKey]) -> Baseline:
-        named = self.request.baseline
-        if named is not None:
-            return baseline_of_port(self._loaded, keys, RunFolder(Path(named)), self._session.tree)
-        return frozen_baseline(self._loaded, keys, self._session.tree)
+        return named_or_frozen(self._loaded, self.request, keys, self._session.tree)
 
     def _note_sources(self, folder: RunFolder) -> None:
         """What a run is read against besides its journals: the baseline's cells, and for completion the code tasks."""

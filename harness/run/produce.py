@@ -5,7 +5,8 @@ ends the run, and memory that ran out ends the attempt for every process of the 
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,16 @@ def produce(
 
     Raises the HarnessError that stopped it; what generation did wrong is kept under failures/.
     """
+    with at_work(loaded, request, folder, sink=sink) as work:
+        ready(work.engine.model.process.model_load_id)
+        _land_all(work, loaded.units(request.grid, request.domains))
+        work.progress.close()
+        note_memory(work)
+
+
+@contextmanager
+def at_work(loaded: LoadedProtocol, request: Request, folder: RunFolder, *, sink: Sink = quiet) -> Iterator[Work]:
+    """A loaded model and what the folder's run is, written or agreed with; released at the end."""
     number = attempt_number(folder, request.placement.id)
     keys = loaded.units(request.grid, request.domains)
     tokenizer, batches = prepare(loaded, request)
@@ -83,10 +94,7 @@ def produce(
             )
             work = Work(loaded, folder, tokenizer, batches, engine, progress, number, None)
             _begin(work, keys, gold)
-            ready(engine.model.process.model_load_id)
-            _land_all(work, keys)
-            progress.close()
-            _note_memory(folder, engine)
+            yield work
         finally:
             engine.close()
 
@@ -133,7 +141,7 @@ def _land_all(work: Work, keys: tuple[UnitKey, ...]) -> None:
             waiting.append(key)
             continue
         try:
-            _land(work, key)
+            land(work, key)
         finally:
             lock.release()
     for key in waiting:
@@ -150,10 +158,11 @@ def _land_after_another(work: Work, key: UnitKey) -> None:
                 found="none: the worker died",
                 todo="This protocol doesn't resume: start the whole run again.",
             )
-        _land(work, key)
+        land(work, key)
 
 
-def _land(work: Work, key: UnitKey) -> None:
+def land(work: Work, key: UnitKey) -> None:
+    """Make the unit and land it, unless it is there. Called under the unit's lock where others share the folder."""
     require_on(work.folder, work.attempt, work.engine.request.placement.id)
     if work.folder.journal(key).exists():
         work.progress.end_unit()
@@ -229,7 +238,9 @@ def _record_failure(work: Work, key: UnitKey, kind: str, message: str) -> None:
     write_record(work.folder.failure(key), failure)
 
 
-def _note_memory(folder: RunFolder, engine: Engine) -> None:
+def note_memory(work: Work) -> None:
+    """workers/<pid>-<load>.json: peaks, load time and working tree of this process. An observation."""
+    engine = work.engine
     process: ProcessIdentity = engine.model.process
     note = {
         "process": process,
@@ -237,7 +248,7 @@ def _note_memory(folder: RunFolder, engine: Engine) -> None:
         "model_load_ns": engine.model.load_ns,
         "working_tree": working_tree(places().root),
     }
-    write_record(folder.path / "workers" / f"{process.pid}-{process.model_load_id}.json", _observable(note))
+    write_record(work.folder.path / "workers" / f"{process.pid}-{process.model_load_id}.json", _observable(note))
 
 
 def _observable(note: dict[str, object]) -> dict[str, object]:

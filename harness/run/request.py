@@ -3,7 +3,9 @@
 Refuse, never fall back: without `--port` everything that isn't as registered is an error.
 """
 
+import secrets
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -104,6 +106,12 @@ def _require_step(protocol: AnyProtocol, placement: Placement, device: str) -> N
             found=f"{device}, {placement.device_map} {placement.gpu_memory}/{placement.cpu_memory}",
             todo="Draws on another device are another contract: register a protocol whose sampler is there.",
         )
+
+
+def new_run_id(tier: str, *, port: bool) -> str:
+    """`formal-20300102T030405-a1b2c3`, with `-port` behind it under --port."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    return f"{tier}-{stamp}-{secrets.token_hex(3)}" + ("-port" if port else "")
 
 
 def checkpoint_folder(loaded: LoadedProtocol, given: Path | None, tree: Places | None = None) -> Path:

@@ -1,0 +1,218 @@
+"""Units as tasks on Ray actors that each hold the model once. Ray is the extra `ray`, loaded here alone.
+
+An actor that is lost (its process or its node died) takes the unit it was making with it and nothing that landed: where
+the protocol may resume the unit is made again by another, where it may not the run ends.
+"""
+
+import importlib
+import importlib.util
+import socket
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.cluster.unit_worker import Landed, UnitWorker
+from harness.errors import SessionError
+from harness.model.process import steering
+from harness.places import places
+from harness.protocols.grids import UnitKey
+from harness.protocols.load import LoadedProtocol
+from harness.run.request import Request
+
+LOSSES = 3  # of one unit: a unit that kills its worker isn't tried for ever
+POLL_S = 1.0
+ANSWER_S = 5.0
+
+Take = Callable[[Mapping[str, bytes]], None]
+
+
+def require_ray() -> None:
+    """SessionError that names the extra where the package isn't installed."""
+    if importlib.util.find_spec("ray") is None:
+        raise SessionError(
+            "--engine ray", expected="ray", found="none", todo="Install the extra: pip install -e '.[ray]'."
+        )
+
+
+def require_address(address: str) -> None:
+    """SessionError where nobody listens at HOST:PORT: Ray itself would ask for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str | None, error: Exception) -> SessionError:
+    return SessionError(
+        f"--address {address}" if address else "a Ray cluster of this machine",
+        expected="a Ray cluster that answers",
+        found=f"{type(error).__name__}: {error}",
+        todo="Start it with `ray start --head`, and give its HOST:PORT or none.",
+    )
+
+
+@dataclass(slots=True)
+class Pool:
+    """Actors at work on a run's units. `note` says a line for a person."""
+
+    loaded: LoadedProtocol
+    request: Request
+    take: Take
+    note: Callable[[str], None]
+    ray: Any
+    todo: "deque[UnitKey]"
+    total: int
+    _pending: dict[Any, tuple[Any, UnitKey | None]] = field(default_factory=dict)
+    _beginning: set[Any] = field(default_factory=set)
+    _ended: set[Any] = field(default_factory=set)
+    _losses: dict[UnitKey, int] = field(default_factory=dict)
+    _landed: int = 0
+    _lost_idle: int = 0
+
+    def start(self) -> None:
+        """One more actor, with as many cores as the protocol registers threads and, on CUDA, a GPU of its own."""
+        execution = self.request.execution
+        options = {"num_cpus": execution.threads, "num_gpus": 1 if execution.device == "cuda" else 0, "max_restarts": 0}
+        actor = self.ray.remote(UnitWorker).options(**options).remote(self.request, self.loaded.digest, steering())
+        first = actor.begin.remote()
+        self._beginning.add(first)
+        self._pending[first] = (actor, None)
+
+    def run(self) -> None:
+        """Until every unit landed and every actor that began ended. A refusal stops all; what it left is on disk."""
+        while self._pending and (self.todo or not self._beginning.issuperset(self._pending)):
+            done, _ = self.ray.wait([*self._pending], num_returns=1, timeout=POLL_S)
+            for reference in done:
+                self._answered(reference)
+
+    def _answered(self, reference: Any) -> None:
+        actor, key = self._pending.pop(reference)
+        try:
+            landed: Landed = self.ray.get(reference)
+        except self.ray.exceptions.RayActorError as error:
+            self._lost(key, str(error))
+            return
+        self.take(landed.files)
+        if landed.refusal:
+            raise SessionError(
+                f"unit {key.name}" if key else "a worker",
+                expected="a unit that landed" if key else "a worker that begins",
+                found=landed.refusal,
+                todo="See failures/ in the run folder, and mend what the worker's node lacks.",
+            )
+        if key is not None:
+            self._landed += 1
+            self.note(f"{self._landed} of {self.total} units landed")
+        if reference not in self._ended:
+            self._next(actor)
+
+    def _next(self, actor: Any) -> None:
+        if self.todo:
+            key = self.todo.popleft()
+            self._pending[actor.land.remote(key)] = (actor, key)
+        else:
+            last = actor.end.remote()
+            self._ended.add(last)
+            self._pending[last] = (actor, None)
+
+    def _lost(self, key: UnitKey | None, why: str) -> None:
+        """The unit goes back to the front and another actor is started, or the run ends."""
+        name = f"unit {key.name}" if key else "a worker without a unit"
+        first = why.strip().splitlines()[0] if why.strip() else "no reason was given"
+        if key is not None and not self.loaded.protocol.resume:
+            raise SessionError(
+                name,
+                expected="its journal from the worker that had it",
+                found=f"none: the worker was lost ({first})",
+                todo="This protocol doesn't resume: start the whole run again.",
+            )
+        losses = self._count(key)
+        if losses > LOSSES:
+            raise SessionError(
+                name,
+                expected=f"at most {LOSSES} lost workers",
+                found=f"{losses}: {first}",
+                todo="Look at the nodes' logs.",
+            )
+        self.note(f"{name}: its worker was lost, another is started")
+        if key is not None:
+            self.todo.appendleft(key)
+        if self.todo:
+            self.start()
+
+    def _count(self, key: UnitKey | None) -> int:
+        if key is None:
+            self._lost_idle += 1
+            return self._lost_idle
+        self._losses[key] = self._losses.get(key, 0) + 1
+        return self._losses[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """`address`: a running cluster's, else one is started here and stopped at the end. `workers`: how many actors; by
+    default as many as the cluster's cores or GPUs hold. There are never more than units.
+    """
+
+    address: str | None
+    workers: int | None
+
+
+def land_on_ray(  # noqa: PLR0913
+    loaded: LoadedProtocol,
+    request: Request,
+    keys: tuple[UnitKey, ...],
+    cluster: Cluster,
+    *,
+    take: Take,
+    note: Callable[[str], None],
+) -> None:
+    """Have the units made; `take` gets what each answer of a worker brings.
+
+    SessionError: no Ray, no cluster, a worker that refuses, one that was lost where the protocol can't resume.
+    """
+    require_ray()
+    ray = importlib.import_module("ray")
+    _connect(ray, cluster.address)
+    try:
+        count = min(cluster.workers or _room(ray, request), len(keys))
+        pool = Pool(loaded, request, take, note, ray, deque(keys), len(keys))
+        for _ in range(count):
+            pool.start()
+        pool.run()
+    finally:
+        with suppress(Exception):
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    environment = {"env_vars": {"HARNESS_ROOT": str(places().root)}}
+    try:
+        ray.init(
+            address=address or "local",
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level="error",
+            runtime_env=environment,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _room(ray: Any, request: Request) -> int:
+    """Actors that the cluster holds at once; SessionError where it holds none."""
+    there = ray.cluster_resources()
+    cores = int(there.get("CPU", 0)) // request.execution.threads
+    room = min(cores, int(there.get("GPU", 0))) if request.execution.device == "cuda" else cores
+    if room < 1:
+        raise SessionError(
+            "the Ray cluster",
+            expected=f"{request.execution.threads} cores"
+            + (" and a GPU" if request.execution.device == "cuda" else ""),
+            found=str({name: there.get(name, 0) for name in ("CPU", "GPU")}),
+            todo="Add a node that has them.",
+        )
+    return room

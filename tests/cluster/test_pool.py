@@ -1,0 +1,212 @@
+"""What the pool does with answers and losses, against a stand-in for Ray whose actors answer as a test says."""
+
+from collections import deque
+from types import SimpleNamespace
+
+import pytest
+
+from harness.cluster import ray_engine
+from harness.cluster.ray_engine import LOSSES, Pool, require_ray
+from harness.cluster.unit_worker import Landed
+from harness.errors import SessionError
+
+
+class ActorLostError(Exception):
+    """What Ray raises for an actor that died."""
+
+
+class Actor:
+    """`begin`, `land` and `end` give references that say what was asked of whom."""
+
+    def __init__(self, cluster, number):
+        self.cluster, self.number = cluster, number
+
+    def __getattr__(self, name):
+        """What was asked, as a reference."""
+        return SimpleNamespace(remote=lambda *given: self.cluster.asked(self.number, name, *given))
+
+
+class Cluster:
+    """`answers(number, step, key)` gives Landed, or raises; `idle`: actors that are never scheduled."""
+
+    exceptions = SimpleNamespace(RayActorError=ActorLostError)
+
+    def __init__(self, answers, idle=()):
+        self.answers, self.idle, self.actors, self.calls = answers, idle, 0, []
+
+    def remote(self, kind):
+        """Ray's decorator."""
+        del kind
+        return self
+
+    def options(self, **given):
+        """What an actor is started with."""
+        self.given = given
+        return SimpleNamespace(remote=self._start)
+
+    def _start(self, *arguments):
+        del arguments
+        self.actors += 1
+        return Actor(self, self.actors)
+
+    def asked(self, number, step, *given):
+        """Note a call; its number is the reference."""
+        self.calls.append((number, step, *given))
+        return len(self.calls) - 1
+
+    def wait(self, references, **given):
+        """The first whose actor was scheduled."""
+        del given
+        there = [one for one in references if self.calls[one][0] not in self.idle]
+        return there[:1], references
+
+    def get(self, reference):
+        """The answer, or the loss."""
+        return self.answers(*self.calls[reference])
+
+
+class Key(str):
+    """A unit that is its name."""
+
+    @property
+    def name(self):
+        """The unit's name."""
+        return str(self)
+
+
+def pool(cluster, units, *, resume=True, actors=1, device="cpu"):
+    """A pool with actors at work, what it took, and what it said."""
+    loaded = SimpleNamespace(digest="d" * 64, protocol=SimpleNamespace(resume=resume))
+    request = SimpleNamespace(execution=SimpleNamespace(threads=1, device=device))
+    taken, said = [], []
+    keys = [Key(one) for one in units]
+    made = Pool(loaded, request, taken.append, said.append, cluster, deque(keys), len(keys))
+    for _ in range(actors):
+        made.start()
+    return made, taken, said
+
+
+def landed(number, step, *given):
+    """Every step is answered with one file that names it."""
+    return Landed({f"{step} {' '.join(given)} {number}".replace("  ", " "): b""}, "")
+
+
+def test_every_unit_is_asked_for_once_and_every_actor_ends():
+    """Two actors share four units; each begins before and ends after its own."""
+    cluster = Cluster(landed)
+    made, taken, said = pool(cluster, ["a", "b", "c", "d"], actors=2)
+    made.run()
+    asked = [call for call in cluster.calls if call[1] == "land"]
+    assert sorted(call[2] for call in asked) == ["a", "b", "c", "d"]
+    assert [call[:2] for call in cluster.calls if call[1] != "land"].count((1, "end")) == 1
+    assert said[-1] == "4 of 4 units landed"
+    assert len(taken) == len(cluster.calls)
+
+
+@pytest.mark.parametrize(("device", "gpus"), [("cpu", 0), ("cuda", 1)])
+def test_an_actor_has_what_the_protocol_registers(device, gpus):
+    """Cores for its threads, one GPU, and no restart behind the pool's back."""
+    cluster = Cluster(landed)
+    pool(cluster, ["a"], device=device)
+    assert cluster.given == {"num_cpus": 1, "num_gpus": gpus, "max_restarts": 0}
+
+
+def losing(lost, times=1):
+    """An answerer that loses the actor which has unit `lost`, so many times."""
+    left = [times]
+
+    def answer(number, step, *given):
+        if step == "land" and given == (lost,) and left[0]:
+            left[0] -= 1
+            raise ActorLostError("The actor died.\nIts node was lost.")
+        return landed(number, step, *given)
+
+    return answer
+
+
+@pytest.mark.parametrize("lost", ["a", "b", "c"])
+def test_a_lost_actors_unit_is_made_by_another(lost):
+    """First, middle and last unit: another actor is started, and nothing that landed is asked for again."""
+    cluster = Cluster(losing(lost))
+    made, _, said = pool(cluster, ["a", "b", "c"])
+    made.run()
+    assert [call[2] for call in cluster.calls if call[1] == "land"].count(lost) == 2
+    assert cluster.actors == 2
+    assert f"unit {lost}: its worker was lost, another is started" in said
+    assert said[-1] == "3 of 3 units landed"
+
+
+def test_a_run_that_may_not_resume_ends_with_its_actor():
+    """Nothing is asked for again; the error names the unit and why."""
+    cluster = Cluster(losing("b"))
+    made, _, _ = pool(cluster, ["a", "b", "c"], resume=False)
+    with pytest.raises(SessionError, match=r"unit b: .*the worker was lost \(The actor died\.\)\. .*doesn't resume"):
+        made.run()
+    assert cluster.actors == 1
+
+
+def test_a_unit_that_kills_its_workers_is_not_tried_for_ever():
+    """After three losses the fourth ends the run."""
+    cluster = Cluster(losing("b", times=9))
+    made, _, _ = pool(cluster, ["a", "b"])
+    with pytest.raises(SessionError, match=f"unit b: expected at most {LOSSES} lost workers, found 4"):
+        made.run()
+
+
+def test_workers_that_never_begin_are_not_started_for_ever():
+    """They die while they load the model."""
+
+    def answer(number, step, *given):
+        del number, step, given
+        raise ActorLostError("")
+
+    made, _, _ = pool(Cluster(answer), ["a"])
+    with pytest.raises(
+        SessionError, match="a worker without a unit: expected at most 3 lost workers, found 4: no reason"
+    ):
+        made.run()
+
+
+@pytest.mark.parametrize(("step", "where"), [("begin", "a worker"), ("land", "unit a")])
+def test_a_refusal_stops_the_run_once_its_files_are_taken(step, where):
+    """What failed is kept before anybody hears of it."""
+
+    def answer(number, asked, *given):
+        return Landed({"failures/a.json": b""}, "it can't") if asked == step else landed(number, asked, *given)
+
+    made, taken, _ = pool(Cluster(answer), ["a", "b"])
+    with pytest.raises(SessionError, match=f"{where}: .*found it can't"):
+        made.run()
+    assert taken[-1] == {"failures/a.json": b""}
+
+
+def test_an_actor_that_no_node_takes_is_not_waited_for():
+    """The others made every unit."""
+    made, _, said = pool(Cluster(landed, idle=(2,)), ["a", "b"], actors=2)
+    made.run()
+    assert said[-1] == "2 of 2 units landed"
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    """Before anything of Ray is imported."""
+    monkeypatch.setattr(ray_engine.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SessionError, match=r"expected ray, found none. Install the extra: pip install -e '\.\[ray\]'"):
+        require_ray()
+
+
+@pytest.mark.parametrize(
+    ("there", "device", "threads", "room"),
+    [({"CPU": 5.0}, "cpu", 2, 2), ({"CPU": 8.0, "GPU": 2.0}, "cuda", 1, 2), ({"CPU": 1.0, "GPU": 4.0}, "cuda", 1, 1)],
+)
+def test_a_cluster_holds_what_its_cores_and_gpus_hold(there, device, threads, room):
+    """By the protocol's threads."""
+    request = SimpleNamespace(execution=SimpleNamespace(threads=threads, device=device))
+    assert ray_engine._room(SimpleNamespace(cluster_resources=lambda: there), request) == room
+
+
+@pytest.mark.parametrize(("there", "device"), [({"CPU": 1.0}, "cpu"), ({"CPU": 8.0}, "cuda")])
+def test_a_cluster_without_room_is_refused(there, device):
+    """Rather than waited for."""
+    request = SimpleNamespace(execution=SimpleNamespace(threads=2, device=device))
+    with pytest.raises(SessionError, match="expected 2 cores"):
+        ray_engine._room(SimpleNamespace(cluster_resources=lambda: there), request)

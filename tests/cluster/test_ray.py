@@ -1,0 +1,98 @@
+"""A Ray cluster of two nodes on this machine: runs made on it are those of one process, an actor killed or not."""
+
+import json
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from pregate_support.fixtures import tree_of
+from pregate_support.mini import MINI, copy_tree, environment, run_gates
+
+TIMEOUT_S = 600
+NAMES = ("run.json", "ledger.json", "statistics.json")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes with one core each; its address."""
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    made.add_node(num_cpus=1)
+    yield made.address
+    made.shutdown()
+
+
+def start(tree, *arguments):
+    """`python -m harness run …` over a tree."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness", "run", *arguments],
+        cwd=tree,
+        env=environment(tree),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def attempts(tree):
+    """What the attempts file says of each line."""
+    lines = (tree / "reports" / MINI / "attempts.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_run_made_on_a_cluster_is_that_of_one_process(cluster, mini_tree, formal_run, tmp_path):
+    """A formal run over two nodes, judged by pytest: every gate passes, the bytes are those of the usual session."""
+    tree = copy_tree(mini_tree, tmp_path / "tree")
+    folder = f"reports/{MINI}/formal-1"
+    made = start(tree, MINI, "--engine", "ray", "--address", cluster, "--run", folder)
+    output, errors = made.communicate(timeout=TIMEOUT_S)
+    assert made.returncode == 0, errors
+    assert output == f"pytest gates/ -m formal --protocol {MINI} --run {tree / folder}\n"
+    assert len(list((tree / folder / "workers").iterdir())) == 2
+    assert not (tree / folder / "run.json").exists()
+    assert [(one["event"], one["units_there"]) for one in attempts(tree)] == [("begun", 0)]
+    judged = run_gates(tree, "-m", "formal", "--run", folder)
+    assert judged.code == 0, judged.output
+    assert {name: (tree / folder / name).read_bytes() for name in NAMES} == {
+        name: (formal_run / name).read_bytes() for name in NAMES
+    }
+    assert [one["event"] for one in attempts(tree)] == ["begun", "begun", "ended"]
+    assert tree_of(formal_run) != tree
+
+
+def actors():
+    """Processes of actors that have a unit."""
+    every = psutil.process_iter(["cmdline"])
+    return [one for one in every if any("UnitWorker.land" in word for word in one.info["cmdline"] or ())]
+
+
+def test_an_actor_that_is_killed_takes_no_unit_with_it(cluster, mini_tree, tmp_path):
+    """Killed in a unit: another actor makes it again, and the units are those of a run that nobody killed."""
+    tree = copy_tree(mini_tree, tmp_path / "tree")
+    folder = tree / "reports" / MINI / "smoke-1"
+    made = start(tree, MINI, "--tier", "smoke", "--engine", "ray", "--address", cluster, "--run", str(folder))
+    while made.poll() is None and not (there := actors()):
+        time.sleep(0.005)
+    there[0].kill()
+    _, errors = made.communicate(timeout=TIMEOUT_S)
+    assert made.returncode == 0, errors
+    assert "its worker was lost, another is started" in errors
+    judged = run_gates(tree, "-m", "smoke", "--run", str(folder))
+    assert judged.code == 0, judged.output
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere", "127.0.0.1:99999"])
+def test_a_cluster_that_does_not_answer_is_named(mini_tree, tmp_path, address):
+    """One line, no traceback, no run folder; that a formal run was refused is on record."""
+    tree = copy_tree(mini_tree, tmp_path / "tree")
+    made = start(tree, MINI, "--engine", "ray", "--address", address)
+    _, errors = made.communicate(timeout=TIMEOUT_S)
+    assert made.returncode == 1
+    assert f"--address {address}: expected a Ray cluster that answers" in errors
+    assert len(errors.splitlines()) == 1
+    assert [one["event"] for one in attempts(tree)] == ["refused"]
+    assert [path for path in (tree / "reports" / MINI).iterdir() if path.is_dir()] == []

@@ -1,0 +1,71 @@
+"""A worker without a cluster: what it answers, what it refuses, and what it leaves behind."""
+
+import os
+import tempfile
+
+import pytest
+
+from harness.cluster.unit_worker import UnitWorker
+from harness.model.process import steer_as, steering
+from harness.protocols.load import load_protocol
+from harness.run.request import Options, make_request
+
+
+@pytest.fixture
+def nano():
+    """The embedded behaviour protocol and its smoke request."""
+    loaded = load_protocol("nano-behavior")
+    options = Options(checkpoint=None, inputs=(), gpu_memory=None, cpu_memory=None, port=False)
+    return loaded, make_request(loaded, "smoke", "smoke-1", options)
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Where workers make their folders."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_worker_answers_with_what_is_new(nano, folders):
+    """What the run is, then a unit, then itself; nothing twice, and the folder goes with it."""
+    loaded, request = nano
+    worker = UnitWorker(request, loaded.digest, steering())
+    first = worker.begin()
+    assert (first.refusal, set(first.files)) == (
+        "",
+        {"spec.json", "environment.json", "placement.json", "gold.json"},
+    )
+    key = loaded.units(request.grid, request.domains)[0]
+    unit = worker.land(key)
+    assert (unit.refusal, list(unit.files)) == ("", [f"journal/{key.name}.json"])
+    assert worker.land(key).files == {}
+    last = worker.end()
+    assert [name.split("/")[0] for name in last.files] == ["workers"]
+    assert list(folders.glob("pregate-units-*")) == []
+
+
+def test_another_protocol_on_the_node_is_refused(nano):
+    """By its digest, before a model is loaded."""
+    loaded, request = nano
+    answer = UnitWorker(request, "0" * 64, steering()).begin()
+    assert answer.files == {}
+    assert f"has digest {loaded.digest} here, not {'0' * 64}" in answer.refusal
+
+
+def test_a_unit_before_the_beginning_is_refused(nano):
+    """A worker that hasn't loaded anything makes nothing."""
+    loaded, request = nano
+    answer = UnitWorker(request, loaded.digest, steering()).land(loaded.units(request.grid, request.domains)[0])
+    assert answer.refusal == "RuntimeError: the worker has not begun"
+
+
+def test_variables_that_steer_kernels_are_the_drivers(monkeypatch):
+    """What started the process set its own: it goes; the allocator's is the placement's and stays."""
+    for name, value in {"OMP_NUM_THREADS": "1", "MKL_DYNAMIC": "FALSE", "PYTORCH_CUDA_ALLOC_CONF": "x"}.items():
+        monkeypatch.setenv(name, value)
+    steer_as({"MKL_DYNAMIC": "TRUE", "KMP_BLOCKTIME": "0"})
+    found = steering()
+    monkeypatch.delenv("KMP_BLOCKTIME")
+    assert "OMP_NUM_THREADS" not in found
+    assert (found["MKL_DYNAMIC"], found["KMP_BLOCKTIME"]) == ("TRUE", "0")
+    assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == "x"

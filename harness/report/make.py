@@ -142,7 +142,7 @@ def frozen_words(view: RunView, tree: Places | None) -> str:
     """What the run's results are beside the frozen ones, as they were when it was judged."""
     if not view.audit.frozen:
         return "unfrozen: no results of this protocol were frozen when the run was judged"
-    index = read_frozen(view.loaded.protocol.id, tree).index
+    index = read_frozen(view.loaded.results, tree).index
     same = index.run_sha256 == view.audit.run_sha256  # also where another run gave the same bytes
     whose = "this digest" if same else f"digest {index.run_sha256}"
     return f"the frozen results, {len(index.units)} files, are of a run.json with {whose}"

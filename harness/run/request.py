@@ -214,6 +214,9 @@ def spec_of(request: Request, loaded: LoadedProtocol, deviations: tuple[Deviatio
 
 
 def loaded_for(request: Request) -> LoadedProtocol:
-    """The request's protocol, from the tree in use; for a part that checks the loop, what is derived from it."""
-    loaded = load_protocol(request.protocol)
+    """The request's protocol, from the tree in use; for a part that checks the loop, what is derived from it.
+
+    A process that replays may open no earlier run (decision 0004); the session that started it loaded the protocol first.
+    """
+    loaded = load_protocol(request.protocol, looks=False)
     return loaded if request.decoding == "registered" else loop_check(loaded, request.decoding)

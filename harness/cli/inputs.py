@@ -26,7 +26,6 @@ from harness.inputs.find import (
     search_folders,
 )
 from harness.inputs.scan import scan
-from harness.places import places
 from harness.protocols.load import protocol_ids, read_registration
 from harness.records.base import Frozen
 from harness.records.protocol import Protocol

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.canon import ids_sha256, text_sha256, unescaped
-from harness.errors import CanonError, ComparisonError, HarnessError
+from harness.errors import CanonError, ComparisonError
 from harness.places import Places
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids

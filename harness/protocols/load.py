@@ -98,8 +98,8 @@ def load_protocol(
     """Load, verify and cross-check one protocol; a ProtocolError names field, expected and found.
 
     `digest`: under which one, where not the one in force but one that it superseded may be meant. Of a digest that no
-    revision has, the one in force is returned: who names a digest compares it. `looks`: at what was made of it; not in a
-    process that may open no earlier run, whose parent looked.
+    revision has, the one in force is returned: who names a digest compares it. `looks`: at what was made of it; not in
+    a process that may open no earlier run, whose parent looked.
     """
     tree = tree or places()
     if protocol_id not in protocol_ids(tree):

@@ -17,6 +17,7 @@ from harness.records.protocol import Protocol
 from harness.records.revision import Revision
 
 REVISIONS, RECORD = "revisions", "revision.json"
+AMENDMENT = "amendment"  # what an author puts the changed files into
 FIRST = "0" * 64
 TODO = "Revisions are evidence and aren't edited: take the folder back from version control."
 

@@ -216,7 +216,7 @@ def spec_of(request: Request, loaded: LoadedProtocol, deviations: tuple[Deviatio
 def loaded_for(request: Request) -> LoadedProtocol:
     """The request's protocol, from the tree in use; for a part that checks the loop, what is derived from it.
 
-    A process that replays may open no earlier run (decision 0004); the session that started it loaded the protocol first.
+    A process that replays may open no earlier run (decision 0004): the session that started it looked at them.
     """
     loaded = load_protocol(request.protocol, looks=False)
     return loaded if request.decoding == "registered" else loop_check(loaded, request.decoding)

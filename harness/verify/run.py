@@ -22,10 +22,14 @@ from harness.verify.files import AUDIT, audit_holds, detached, files_hold, judge
 from harness.verify.ground import RESTORE, Ground, Lines, fails, holds, uncheckable
 from harness.verify.junit import junit_holds
 from harness.verify.records import baseline_holds, derived_hold, records_hold
+from harness.verify.revisions import revisions_hold
 from harness.verify.signers import Signers
 from harness.verify.snapshots import snapshots_hold
+from harness.verify.timestamp import timestamp_holds
 
 STEPS: tuple[tuple[str, Callable[[Ground], Lines]], ...] = (
+    ("revisions", revisions_hold),
+    ("timestamp", timestamp_holds),
     ("files", files_hold),
     ("judgements", judgements_hold),
     ("audit", audit_holds),
@@ -47,15 +51,16 @@ def verify(
     note: Callable[[str], None] = lambda _: None,
     *,
     signers: Signers | None = None,
+    authority: bytes | None = None,
 ) -> Verification:
     """Everything that can be verified of a run folder; nothing is raised for what is wrong with it.
 
     `note` is told each step before it is taken. `signers`: who may have signed the run's statement. Where they are
-    given, a run that none of them signed fails.
+    given, a run that none of them signed fails. `authority`: certificates (PEM) that time stamps are verified against.
     """
     folder, tree = RunFolder(path), tree or places()
     lines: list[VerifiedLine] = []
-    ground = grounded(folder, tree, lines)
+    ground = grounded(folder, tree, lines, authority)
     if ground is not None:
         for name, step in STEPS:
             note(name)
@@ -74,11 +79,13 @@ def verify(
     )
 
 
-def grounded(folder: RunFolder, tree: Places, lines: list[VerifiedLine]) -> Ground | None:
+def grounded(
+    folder: RunFolder, tree: Places, lines: list[VerifiedLine], authority: bytes | None = None
+) -> Ground | None:
     """What the steps stand on; None, with its line, where the audit record or its protocol can't be had."""
     audit = _audit(folder, lines)
     loaded = _protocol(audit, tree, lines) if audit is not None else None
-    return None if audit is None or loaded is None else Ground(loaded, folder, audit, tree)
+    return None if audit is None or loaded is None else Ground(loaded, folder, audit, tree, authority)
 
 
 def _sha256(folder: RunFolder) -> str:

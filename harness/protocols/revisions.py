@@ -5,6 +5,7 @@ digest of the protocol in force covers the last of them. A protocol that was nev
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.canon import canonical_bytes, digest
@@ -63,6 +64,11 @@ def _read(path: Path, number: int, previous: str) -> Revision:
     for name, expected, there in pairs:
         same(f"{path}: {name}", expected, there)
     return record
+
+
+def utc(at_us: int) -> str:
+    """Unix time in microseconds as text, to the second."""
+    return datetime.fromtimestamp(at_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def same(where: str, expected: object, found: object) -> None:

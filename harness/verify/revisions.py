@@ -4,9 +4,8 @@ The loader holds the chain: each record names the one before and the digest that
 chain doesn't hold loads nowhere. What is left to say here is where in it the run stands.
 """
 
-from datetime import UTC, datetime
-
 from harness.protocols.load import load_line
+from harness.protocols.revisions import utc
 from harness.records.revision import Revision
 from harness.verify.ground import Ground, Lines, holds, nothing
 
@@ -32,6 +31,5 @@ def revisions_hold(ground: Ground) -> Lines:
 
 def revision_words(one: Revision) -> str:
     """What a revision's record says, on one line."""
-    at = datetime.fromtimestamp(one.at_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     made = f"{len(one.outputs)} outputs existed" if one.outputs_existed else "no output existed"
-    return f"supersedes {one.supersedes}, {at} UTC by that machine's clock, {made}: {one.reason}"
+    return f"supersedes {one.supersedes}, {utc(one.at_us)} UTC by that machine's clock, {made}: {one.reason}"

@@ -6,6 +6,7 @@ the extra `anchor` and is loaded here alone. Nothing here reaches a network.
 
 import hashlib
 import importlib.util
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ SHA256 = "2.16.840.1.101.3.4.2.1"
 GRANTED = 0
 INTEGER, SEQUENCE = 0x02, 0x30
 TODO = "Ask the authority again, with the request that lies beside the protocol."
+_VERIFY, _REASON = re.compile(r'"Verify error: ([^"]+)"'), re.compile(r'reason: "([^"]+)"')
 TRUST = "Name a file with the authority's certificates, its root among them, in PEM."
 
 
@@ -85,7 +87,9 @@ def _verify(answer: Any, digest: bytes, certificates: bytes, where: str) -> None
     try:
         builder.build().verify(answer, digest)
     except (VerificationError, ValueError) as error:
-        raise _no(f"{where}: token", "a token that the named authority signed", str(error)) from error
+        said = _VERIFY.search(str(error)) or _REASON.search(str(error))  # of what OpenSSL says, the cause
+        found = said[1] if said else str(error)
+        raise _no(f"{where}: token", "a token that the named authority signed", found) from error
 
 
 def _certificates(pem: bytes, where: str) -> list[Any]:

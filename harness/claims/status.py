@@ -37,11 +37,11 @@ def reachable(loaded: LoadedProtocol, rule: PermittedRule, sources: Mapping[str,
     best = [holds(one.threshold, Count(count=of, of=of)) for one, of in zip(rule.figures, planned, strict=True)]
     least = [holds(one.threshold, Count(count=0, of=of)) for one, of in zip(rule.figures, planned, strict=True)]
     found = {status(judged=True, gates=gates, figures=best)}
-    for gate in gates:
-        if gate.registered:
-            lost = GateResult(id=gate.id, passed=gate.registered - 1, registered=gate.registered)
-            found.add(status(judged=True, gates=[lost], figures=best))
-    found |= {status(judged=True, gates=gates, figures=[one]) for one in least}
+    for at, gate in enumerate(gates):
+        lost = GateResult(id=gate.id, passed=max(gate.registered - 1, 0), registered=gate.registered)
+        found.add(status(judged=True, gates=[*gates[:at], lost, *gates[at + 1 :]], figures=best))
+    for at, one in enumerate(least):
+        found.add(status(judged=True, gates=gates, figures=[*best[:at], one, *best[at + 1 :]]))
     return frozenset(found)
 
 

@@ -4,9 +4,11 @@ import json
 import shutil
 from pathlib import Path
 
+from pregate_support.mini import PROJECT
+
 from harness.canon import canonical_bytes
 from harness.cli.freezing import Named, freeze_folder
-from harness.places import Places, places
+from harness.places import Places
 from harness.protocols.amend import revise, staged
 from harness.protocols.load import LoadedProtocol, load_protocol
 
@@ -16,7 +18,7 @@ AT_US = 1_800_000_000_000_000
 
 def nano_tree(root: Path, *protocols: str) -> Places:
     """The frozen protocols (default: one), the profile; checkpoint and pools are links."""
-    tree, own = Places(root), places()
+    tree, own = Places(root), Places(PROJECT)
     for name in protocols or (PROTOCOL,):
         shutil.copytree(own.protocols / name, tree.protocols / name)
     model = tree.models / "nano"

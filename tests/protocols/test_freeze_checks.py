@@ -1,4 +1,4 @@
-"""What is checked before a digest is written: claims, denominators, prompts that fit, model files; and where it lies."""
+"""What is checked before a digest is written: claims, denominators, prompts that fit, model files; and where."""
 
 import json
 import re
@@ -72,7 +72,13 @@ def test_freezing_says_what_it_checked(tree, folder):
 def test_the_plain_form_says_the_same(tree):
     """A line each."""
     lines = CliRunner().invoke(app, ["freeze", PROTOCOL]).stdout.splitlines()
-    assert [line.split(":")[0] for line in lines[1:]] == ["claims", "inputs", "model files", "context", "timestamp owed"]
+    assert [line.split(":")[0] for line in lines[1:]] == [
+        "claims",
+        "inputs",
+        "model files",
+        "context",
+        "timestamp owed",
+    ]
 
 
 def test_a_folder_is_named_by_its_path(tree, folder, tmp_path):
@@ -140,7 +146,9 @@ def test_prompts_and_budget_fit_the_model(tree):
     """Longest prompt and new tokens of each grid, within what config.json says."""
     loaded = load_protocol(PROTOCOL, tree)
     assert check_fit(loaded.protocol, loaded.manifest, 280) == 280
-    with pytest.raises(ProtocolError, match=r"grids\.formal\.max_new_tokens: expected at most 279 tokens in all, found"):
+    with pytest.raises(
+        ProtocolError, match=r"grids\.formal\.max_new_tokens: expected at most 279 tokens in all, found"
+    ):
         check_fit(loaded.protocol, loaded.manifest, 279)
     grids = loaded.protocol.grids | {"smoke": replace(loaded.protocol.grids["smoke"], max_new_tokens=0)}
     with pytest.raises(ProtocolError, match=r"grids\.smoke\.max_new_tokens: expected 1 or more, found 0"):
@@ -241,7 +249,9 @@ def test_a_claim_that_cannot_fail_is_refused(claims, monkeypatch):
     rules = changed(registration.rules, figures=figures)
     check_claims("claims.toml", loaded, rules, registration.sources)  # a gate can still fail
     monkeypatch.setattr("harness.claims.status.gate_rows", lambda *_: ())
-    with pytest.raises(ProtocolError, match="counts that support the claim and counts that refute it, found none for REFUTED"):
+    with pytest.raises(
+        ProtocolError, match="counts that support the claim and counts that refute it, found none for REFUTED"
+    ):
         check_claims("claims.toml", loaded, rules, registration.sources)
 
 

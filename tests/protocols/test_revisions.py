@@ -275,7 +275,8 @@ BROKEN = {
     "reordered": (swap, "0001/revision.json: number: expected 1, found 2"),
     "a stranger": (lambda tree: (folder_of(tree) / "revisions/note.txt").write_text(""), "found 0001, 0002, note.txt"),
     "other bytes": (
-        lambda tree: rewrite(folder_of(tree) / "revisions/0002/revision.json", "{", "{ "), "canonical JSON: expected True",
+        lambda tree: rewrite(folder_of(tree) / "revisions/0002/revision.json", "{", "{ "),
+        "canonical JSON: expected True",
     ),
     "an unknown field": (lambda tree: record(tree, 1, more=1), "only known fields"),
     "a kept file altered": (
@@ -319,7 +320,7 @@ def test_records_that_follow_from_no_file_are_found(twice):
         at = folder_of(twice) if number == 3 else folder_of(twice) / "revisions/0002"
         named = _digest_at(twice, number, tuple(read_revisions_of(twice, one) for one in range(1, history + 1)))
         (at / "PROTOCOL.sha256").write_text(f"{named}  protocol\n")
-    with pytest.raises(ProtocolError, match="0001: revision.json: content_sha256: expected"):
+    with pytest.raises(ProtocolError, match=r"0001: revision\.json: content_sha256: expected"):
         load_protocol(PROTOCOL, twice)
     assert (one.number, other.number) == (1, 2)
 

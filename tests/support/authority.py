@@ -1,6 +1,6 @@
 """A time-stamp authority of the tests' own: certificates by `cryptography`, tokens by `openssl ts`, an HTTP server.
 
-`openssl ts` refuses a signer that isn't fit; a token by such a one is signed by `openssl cms` over the content of a real token.
+`openssl ts` refuses a signer that isn't fit; a token by such a one is signed by `openssl cms` over a real one's content.
 """
 
 import re
@@ -57,7 +57,9 @@ class Authority:
     def answer_by(self, request: bytes, signer: str, *, at: datetime | None = None) -> bytes:
         """The same content, or one of another time, signed by another certificate, whatever that one is fit for."""
         self.answer(request)
-        self._openssl("ts", "-reply", "-in", self.folder / "response.tsr", "-token_out", "-out", self.folder / "token.der")
+        self._openssl(
+            "ts", "-reply", "-in", self.folder / "response.tsr", "-token_out", "-out", self.folder / "token.der"
+        )
         self._openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in", self.folder / "token.der",
                       "-out", self.folder / "content.der")  # fmt: skip
         if at is not None:
@@ -152,8 +154,5 @@ def _write(path: Path, certificate: x509.Certificate, key) -> None:
 
 
 def _sequence(content: bytes) -> bytes:
-    size = len(content)
-    length = bytes([size]) if size < 0x80 else (lambda raw: bytes([0x80 | len(raw)]) + raw)(
-        size.to_bytes((size.bit_length() + 7) // 8, "big")
-    )
-    return b"\x30" + length + content
+    raw = len(content).to_bytes((len(content).bit_length() + 7) // 8, "big")
+    return b"\x30" + bytes([0x80 | len(raw)]) + raw + content  # the long form, which content of 128 bytes or more has

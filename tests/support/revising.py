@@ -1,4 +1,4 @@
-"""A tree with one small frozen protocol and the embedded model, in which protocols are amended; and outputs that only say so."""
+"""A tree with one frozen protocol and the embedded model, in which protocols are amended; outputs that only say so."""
 
 import json
 import shutil

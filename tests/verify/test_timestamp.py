@@ -1,4 +1,4 @@
-"""Anchors in time against an authority of the tests' own: by the network, by hand, and every token that must not hold."""
+"""Anchors in time against an authority of the tests' own: by network, by hand, and every token that mustn't hold."""
 
 import json
 import shutil
@@ -88,7 +88,7 @@ def test_without_a_token_the_timestamp_is_owed(loaded):
 
 
 def test_over_the_network(tree, authority):
-    """Asked for, verified, kept beside the digest; then it holds, offline, by the certificates beside it or by named ones."""
+    """Asked for, verified, kept beside the digest; then it holds offline, by the certificates beside it or named ones."""
     with served(authority.answer) as url:
         done = call("anchor", PROTOCOL, "--tsa", url, "--authority", authority.root, "--json")
     made = decode_json(done.stdout_bytes, AnchoredProtocol, where="stdout", error=ProtocolError, todo="")
@@ -131,7 +131,7 @@ def test_openssl_agrees(anchored, authority):
 
 
 def test_a_protocol_is_frozen_and_anchored_in_one_step(tree, authority):
-    """freeze --anchor; the record says when and by whom."""
+    """`freeze --anchor`: the record says when and by whom."""
     with served(authority.answer) as url:
         done = call("freeze", PROTOCOL, "--anchor", url, "--authority", authority.root, "--json")
     made = decode_json(done.stdout_bytes, FrozenProtocol, where="stdout", error=ProtocolError, todo="")
@@ -169,7 +169,7 @@ def test_an_answer_to_another_request_is_refused(loaded, authority):
 def test_an_untrusted_authority_is_refused(loaded, authority, stranger):
     """Its token is whole, and its root is nobody's that was named."""
     answer = stranger.answer(request_for(loaded))
-    with pytest.raises(TimestampError, match="token: .*unable to get local issuer certificate"):
+    with pytest.raises(TimestampError, match=r"token: .*unable to get local issuer certificate"):
         keep(loaded, answer, authority.root.read_bytes())
 
 

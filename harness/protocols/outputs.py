@@ -38,7 +38,14 @@ def outputs_of(protocol_id: str, tree: Places) -> tuple[FoundOutput, ...]:
 def _runs(folder: Path, tree: Places) -> Iterator[FoundOutput]:
     for path in _inside(folder):
         if path.is_dir():
-            yield _found("run", path, tree, _digest_in(path / "spec.json"))
+            yield _found("run", path, tree, _digest_of_run(path))
+
+
+def _digest_of_run(folder: Path) -> str:
+    """As the run was asked for; unreadable where the session that judged it says otherwise: then one was altered."""
+    asked, judged = folder / "spec.json", folder / "audit.json"
+    said = {_digest_in(path) for path in (asked, judged) if path is asked or path.exists()}
+    return said.pop() if len(said) == 1 else UNREADABLE
 
 
 def _attempts(path: Path, tree: Places) -> Iterator[FoundOutput]:

@@ -1,6 +1,6 @@
 """A time-stamp authority of the tests' own: certificates by `cryptography`, tokens by `openssl ts`, an HTTP server.
 
-`openssl ts` refuses a signer that isn't fit; a token by such a one is signed by `openssl cms` over a real one's content.
+`openssl ts` refuses a signer that isn't fit: a token by such a one is signed by `openssl cms` over a real content.
 """
 
 import re

@@ -88,7 +88,7 @@ def test_without_a_token_the_timestamp_is_owed(loaded):
 
 
 def test_over_the_network(tree, authority):
-    """Asked for, verified, kept beside the digest; then it holds offline, by the certificates beside it or named ones."""
+    """Asked for, verified, kept beside the digest; then it holds offline, by certificates beside it or named."""
     with served(authority.answer) as url:
         done = call("anchor", PROTOCOL, "--tsa", url, "--authority", authority.root, "--json")
     made = decode_json(done.stdout_bytes, AnchoredProtocol, where="stdout", error=ProtocolError, todo="")

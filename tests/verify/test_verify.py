@@ -496,7 +496,7 @@ def test_an_unknown_protocol_cannot_be_checked(whole_run, tree, judge):
 
 
 def test_a_protocol_that_was_edited_is_refused(whole_run, tree, judge, tmp_path):
-    """Edited with its digest files: runs of the tree say which was meant. For a run elsewhere it is another protocol."""
+    """Edited with its digest files: runs of the tree say which was meant. A run elsewhere is of another protocol."""
     folder = tree / "fixtures/protocols" / COMPLETION
     path = folder / "protocol.toml"
     path.write_text(re.sub(r'^title = ".*"', 'title = "Another"', path.read_text(), flags=re.MULTILINE))

@@ -7,9 +7,9 @@ import typer
 
 from harness.cli import show
 from harness.cli.errors import errors_to_stderr
-from harness.cli.freeze import Named, said
+from harness.cli.freeze import said
 from harness.cli.freezing import freeze_folder, named_protocol
-from harness.cli.options import Checkpoint, Folders, Json
+from harness.cli.options import Checkpoint, Folders, Json, Located
 from harness.cli.working import working
 from harness.places import places
 from harness.protocols.amend import revise, staged
@@ -22,7 +22,7 @@ Reason = Annotated[
 
 
 def amend(
-    protocol: Named, reason: Reason, inputs: Folders = None, checkpoint: Checkpoint = None, *, json: Json = False
+    protocol: Located, reason: Reason, inputs: Folders = None, checkpoint: Checkpoint = None, *, json: Json = False
 ) -> None:
     """Put the files of PROTOCOL/amendment in force, as a numbered revision of the frozen protocol.
 

@@ -9,7 +9,7 @@ from harness.cli import show
 from harness.cli.authority import ask
 from harness.cli.errors import errors_to_stderr
 from harness.cli.freezing import named_protocol
-from harness.cli.options import Json
+from harness.cli.options import Authority, Json, Located
 from harness.cli.working import working
 from harness.errors import SessionError
 from harness.files import read_given
@@ -23,13 +23,6 @@ from harness.verify.timestamp import keep, request_for, timestamp_line
 
 EXIT = {"holds": 0, "none": 0, "fails": 1, "not checkable": 2}
 
-Named = Annotated[
-    str, typer.Argument(metavar="PROTOCOL", help="ID of a protocol under fixtures/protocols, or its folder.")
-]
-Authority = Annotated[
-    Path | None,
-    typer.Option("--authority", metavar="FILE", help="Certificates of the authority that is trusted, in PEM."),
-]
 Url = Annotated[
     str | None, typer.Option("--tsa", metavar="URL", help="Time-stamp authority that is asked for a token.")
 ]
@@ -40,7 +33,7 @@ Request = Annotated[bool, typer.Option("--request", help="Write the request, for
 
 
 def anchor(  # noqa: PLR0913  a parameter an option
-    protocol: Named,
+    protocol: Located,
     tsa: Url = None,
     response: Response = None,
     authority: Authority = None,

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from harness.cli import show
-from harness.cli.anchor import Authority, asked
+from harness.cli.anchor import asked
 from harness.cli.errors import errors_to_stderr
 from harness.cli.freezing import Named as Place
 from harness.cli.freezing import freeze_folder, named_protocol
-from harness.cli.options import Checkpoint, Folders, Json
+from harness.cli.options import Authority, Checkpoint, Folders, Json, Located
 from harness.cli.working import working
 from harness.errors import SessionError
 from harness.files import read_given
@@ -22,16 +22,13 @@ from harness.protocols.load import LoadedProtocol, load_line
 from harness.records.verbs import FreezeChecks, FrozenProtocol
 from harness.verify.rfc3161 import require_client
 
-Named = Annotated[
-    str, typer.Argument(metavar="PROTOCOL", help="ID of a protocol under fixtures/protocols, or its folder.")
-]
 Anchor = Annotated[
     str | None, typer.Option("--anchor", metavar="URL", help="Time-stamp authority that is asked for a token.")
 ]
 
 
 def freeze(  # noqa: PLR0913  a parameter an option
-    protocol: Named,
+    protocol: Located,
     inputs: Folders = None,
     checkpoint: Checkpoint = None,
     anchor: Anchor = None,

@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import show
-from harness.cli.anchor import Authority
-from harness.cli.options import Judged
+from harness.cli.options import Authority, Judged
 from harness.cli.working import working
 from harness.errors import HarnessError
 from harness.files import read_given

@@ -62,9 +62,10 @@ def history(view: RunView, shown: Shown, tree: Places | None = None) -> Section:
         _row(one, number, anchored) for number, (one, anchored) in enumerate(zip(line, shown.anchored, strict=True))
     ]
     last = len(line) - 1
+    time = rows[own][2]
     under = "the protocol as it was frozen first" if own == 0 else f"revision {own}"
     force = "" if own == last else f", which revision {last} has superseded since"
-    said = f"The run was made under {under}{force}. {rows[own][2].capitalize()}."
+    said = f"The run was made under {under}{force}. {time[0].upper()}{time[1:]}."
     blocks = (Note(said), table("Revisions of the protocol", HEAD, rows), Note(UNVERIFIED))
     return Section("history", "Revisions and time", blocks)
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from pregate_support.authority import make_authority
-from pregate_support.mini import COMPLETION, add_completion
+from pregate_support.mini import COMPLETION, MINI, add_completion
 from pregate_support.revising import amended, put_results
 from typer.testing import CliRunner
 
@@ -17,6 +17,7 @@ from harness.places import Places
 from harness.protocols.load import load_line, load_protocol
 from harness.protocols.outputs import outputs_of
 from harness.report.make import report_bytes
+from harness.verify.attest import attest
 from harness.verify.run import verify
 from harness.verify.timestamp import keep, request_for
 
@@ -95,6 +96,7 @@ def test_every_page_says_that_the_timestamp_is_owed(run, place):
     assert b'<meta name="history" content="0">' in page
 
 
+@pytest.mark.openssl
 def test_an_anchor_that_comes_later_changes_no_page(run, place, tmp_path):
     """It shows in the next one, and in verify."""
     (run / "report.html").write_bytes(report_bytes(judged_view(run, place), place))
@@ -111,6 +113,7 @@ def test_an_anchor_that_comes_later_changes_no_page(run, place, tmp_path):
     assert (verdict, found[-1][0]) == ("not checkable", "not checkable")
 
 
+@pytest.mark.openssl
 def test_a_token_that_does_not_hold_fails_the_verification(run, place, tmp_path):
     """Unlike one that is owed."""
     authority, loaded = make_authority(tmp_path / "tsa"), load_protocol(COMPLETION, place)
@@ -187,6 +190,24 @@ def test_every_verb_that_reads_a_run_refuses_an_edited_protocol(verb, run, place
     done = CliRunner().invoke(app, words)
     assert done.exit_code not in (0, None)
     assert "digest in force, and of reports/" in done.output
+
+
+def test_an_attestation_outlives_an_amendment(run, place):
+    """Its configuration names the files by the names that they had, and they are still to be had."""
+    attest(run, place)
+    before = lines(run, place, "attestation")
+    amend(place, "Second", "one")
+    assert lines(run, place, "attestation") == before
+    assert before[0] == "holds"
+    assert before[1][0][0] == "holds"
+
+
+def test_a_pinned_baseline_outlives_an_amendment_of_its_protocol(run, place):
+    """The run's protocol pins results of another one by digest, which stay where they are."""
+    second = amended(place, "Second", protocol=MINI)
+    assert second.history[0].outputs_existed
+    assert (place.snapshots / MINI / "formal/index.json").is_file()
+    assert verify(run, place).verdict == "holds"
 
 
 def test_results_of_a_revision_have_a_folder_of_their_own(run, place):

@@ -24,6 +24,7 @@ from harness.records.verbs import AnchoredProtocol, FrozenProtocol
 from harness.verify.rfc3161 import make_request, nonce_of, stamped
 from harness.verify.timestamp import keep, request_for, timestamp_line
 
+pytestmark = pytest.mark.openssl
 DAY = timedelta(days=1)
 NOW = datetime.now(UTC)
 SIGNERS = {

@@ -6,6 +6,8 @@ from typing import Any
 import typer
 
 from harness.cli import inputs
+from harness.cli.amend import amend
+from harness.cli.anchor import anchor
 from harness.cli.attest import attest
 from harness.cli.claims import claims
 from harness.cli.compare import compare
@@ -31,6 +33,8 @@ app.add_typer(snapshots_app, name="snapshots")
 app.command()(prompts)
 app.command()(make_checkpoint)
 app.command()(freeze)
+app.command()(amend)
+app.command()(anchor)
 app.command()(run)
 app.command()(report)
 app.command()(export)

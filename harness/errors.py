@@ -81,5 +81,9 @@ class SandboxError(HarnessError):
     """No container engine, no image fit for the contract, or a container that isn't under the contract's limits."""
 
 
+class TimestampError(HarnessError):
+    """A request, a token or a certificate of a time-stamp authority isn't one, or doesn't hold."""
+
+
 class AttestationError(HarnessError):
     """A statement, a signature or a list of signers isn't one, or doesn't hold."""

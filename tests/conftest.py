@@ -2,8 +2,8 @@
 
 Tests marked `inputs` need the registered data files, tests marked `docker` a container engine and its image, tests
 marked `cuda` a GPU, tests marked `browser` a chromium; without HARNESS_INPUTS, HARNESS_SANDBOX_IMAGE, HARNESS_CUDA or
-HARNESS_BROWSER they are deselected and listed as not run. So are tests marked `ssh_keygen` where that program isn't on
-the path.
+HARNESS_BROWSER they are deselected and listed as not run. So are tests marked `ssh_keygen` or `openssl` where that
+program isn't on the path.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ NEEDS = {
     "cuda": "HARNESS_CUDA",
     "browser": "HARNESS_BROWSER",
 }
-PROGRAMS = {"ssh_keygen": "ssh-keygen"}
+PROGRAMS = {"ssh_keygen": "ssh-keygen", "openssl": "openssl"}
 SUPPORT = Path(__file__).parent / "support"
 
 if settings is not None:

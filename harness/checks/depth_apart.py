@@ -99,7 +99,7 @@ def frozen_tensors(evidence: SnapshotEvidence, row: RowKey) -> Differences:
     if stored == made:
         return tuple(found)
     found.append(_first_digest(row, stored, made))
-    there = frozen_environment(run.loaded.protocol.id)
+    there = frozen_environment(run.loaded.results)
     if there is not None and there != run.environment:
         words = difference(msgspec.json.encode(run.environment), msgspec.json.encode(there))
         found.append(differs(f"{cell_name(row)} environment", *words))

@@ -7,6 +7,7 @@ doesn't hold is refuted; a statement is printed only where it is supported.
 from harness.claims.differences import differences
 from harness.claims.load import PLACE, Registration
 from harness.claims.source import AUDIT, LEDGER, RUN, STATISTICS, Source
+from harness.claims.status import holds, status
 from harness.claims.view import RunView
 from harness.claims.vocabulary import words_of
 from harness.errors import HarnessError
@@ -22,11 +23,8 @@ from harness.records.claims import (
     PermittedResult,
     PermittedRule,
     ProhibitedResult,
-    Status,
     Threshold,
-    Whole,
 )
-from harness.records.ledger import Count
 
 PORT = "Port, not the registered run: "
 RANDOM_PORT = "Port on {}, random weights, not the registered model and not the registered run: "
@@ -80,14 +78,14 @@ def _permitted(view: RunView, rule: PermittedRule, registration: Registration) -
     open_reasons += [f"{one.name}: {one.reason}" for one in missing]
     failed = [f"gate {one.id}: {one.passed}/{one.registered} rows hold" for one in gates if one.passed < one.registered]
     failed += [f"{one.name}: {one.count}/{one.of}, {_wanted(one.threshold)}" for one in figures if not one.holds]
-    status: Status = "NOT CHECKED" if open_reasons else "REFUTED" if failed else "SUPPORTED"
+    found = status(judged=not open_reasons, gates=gates, figures=[one.holds for one in figures])
     rests = {AUDIT, *(name for one in figures for name in registration.sources[one.source].reads)}
     return PermittedResult(
         id=rule.id,
         text=text,
         heading=rule.heading,
-        status=status,
-        statement=_statement(view, rule, figures) if status == "SUPPORTED" else "",
+        status=found,
+        statement=_statement(view, rule, figures) if found == "SUPPORTED" else "",
         why=(*open_reasons, *failed),
         figures=figures,
         no_figures=missing,
@@ -133,14 +131,8 @@ def _figure(view: RunView, rule: FigureRule, claim: PermittedRule, source: Sourc
         count=count.count,
         of=count.of,
         threshold=rule.threshold,
-        holds=_holds(rule.threshold, count),
+        holds=holds(rule.threshold, count),
     )
-
-
-def _holds(threshold: Threshold, count: Count) -> bool:
-    if isinstance(threshold, Whole):
-        return count.count == count.of > 0
-    return count.count >= threshold.n if isinstance(threshold, AtLeast) else True
 
 
 def _wanted(threshold: Threshold) -> str:

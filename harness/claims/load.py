@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.canon import sha256_hex
 from harness.claims.patterns import check_pattern, check_sentences
 from harness.claims.source import Source
+from harness.claims.status import reachable
 from harness.claims.vocabulary import bands_of, sources_of, words_of
 from harness.errors import ProtocolError
 from harness.files import read_bytes
@@ -75,6 +76,10 @@ def _check_permitted(where: str, loaded: LoadedProtocol, rule: PermittedRule, so
         raise _bad(f"{where}: heading", "diagnostics, for diagnostic figures and for them alone", rule.heading)
     for figure in rule.figures:
         _check_threshold(f"{where}: {figure.name}", loaded, rule, figure, sources[figure.source])
+    states = reachable(loaded, rule, sources)
+    if missing := sorted({"SUPPORTED", "REFUTED"} - states):
+        found = f"none for {', '.join(missing)}"
+        raise _bad(where, "counts that support the claim and counts that refute it", found)
 
 
 def _check_template(where: str, loaded: LoadedProtocol, rule: PermittedRule, words: Mapping[str, str]) -> None:

@@ -86,7 +86,7 @@ def judged_view(path: Path, tree: Places | None = None) -> RunView:
     """A run folder whose audit record speaks for the files in it; SnapshotError where it doesn't."""
     folder = RunFolder(path)
     audit = read_audit(folder)
-    loaded = load_protocol(audit.protocol, tree)
+    loaded = load_protocol(audit.protocol, tree, audit.protocol_digest)
     require_judged(folder, audit, loaded)
     return RunView(loaded, folder, audit)
 

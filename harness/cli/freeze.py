@@ -1,127 +1,111 @@
-"""`freeze`: select the sources from scratch, build their prompts and write manifest and digest files of a protocol.
+"""`freeze`: manifest and digest files of a protocol, before anything was made of it; with `--anchor` in time too."""
 
-The only place where inputs, tokenizer and the frozen files meet. It never writes protocol.toml: a digest that isn't
-right there is an error with the value that was found.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from harness.cli import show
+from harness.cli.anchor import asked
 from harness.cli.errors import errors_to_stderr
-from harness.cli.options import Checkpoint, Folders, Json, Named
+from harness.cli.freezing import Named as Place
+from harness.cli.freezing import freeze_folder, named_protocol
+from harness.cli.options import Authority, Checkpoint, Folders, Json, Located
 from harness.cli.working import working
-from harness.errors import ProtocolError
-from harness.inputs.find import FoundInputs, Missing, find_inputs, search_folders
-from harness.inputs.scan import scan
-from harness.inputs.sources import selected_sources
+from harness.errors import SessionError
+from harness.files import read_given
 from harness.places import Places, places
-from harness.prompts.build import build_batch
-from harness.prompts.manifest import manifest_source
-from harness.prompts.tokenizer import PromptTokenizer, protocol_tokenizer
-from harness.protocols.check import check_protocol
-from harness.protocols.freeze import (
-    check_published,
-    make_manifest,
-    owed_sources,
-    published_sources,
-    require_unused,
-    sources_per_domain,
-    write_frozen,
-)
-from harness.protocols.load import LoadedProtocol, load_profile, load_protocol, protocol_ids, read_protocol
-from harness.records.base import Unfrozen
-from harness.records.manifest import ManifestSource
-from harness.records.protocol import Protocol
-from harness.records.sources import Domain
-from harness.records.verbs import FrozenProtocol
+from harness.protocols.anchor import anchor_words
+from harness.protocols.freeze import require_unused
+from harness.protocols.load import LoadedProtocol, load_line
+from harness.records.verbs import FreezeChecks, FrozenProtocol
+from harness.verify.rfc3161 import require_client
+
+Anchor = Annotated[
+    str | None, typer.Option("--anchor", metavar="URL", help="Time-stamp authority that is asked for a token.")
+]
 
 
-def freeze(protocol: Named, inputs: Folders = None, checkpoint: Checkpoint = None, *, json: Json = False) -> None:
+def freeze(  # noqa: PLR0913  a parameter an option
+    protocol: Located,
+    inputs: Folders = None,
+    checkpoint: Checkpoint = None,
+    anchor: Anchor = None,
+    authority: Authority = None,
+    *,
+    json: Json = False,
+) -> None:
     """Write manifest.json and the digest files of PROTOCOL, from its inputs and tokenizer.
 
-    Exit 0: frozen; 1: refused, where it has snapshots or runs already, or something isn't as registered.
+    Exit 0: frozen; 1: refused, where something was made of it already, or something isn't as registered.
     """
     with errors_to_stderr(), working("freeze") as note:
+        certificates = _trusted(anchor, authority)
         note("sources and prompts")
-        loaded = freeze_protocol(protocol, inputs or [], checkpoint=checkpoint, tree=places())
-    count = len(loaded.manifest.sources) - len(loaded.unfrozen)
+        named = named_protocol(protocol, places())
+        loaded, checks = _frozen(named, inputs or [], checkpoint)
+        if anchor is not None and certificates is not None:
+            note(f"asking {anchor}")
+            asked(loaded, anchor, certificates)
+        words = anchor_words(loaded)
+    made = FrozenProtocol(
+        schema=1,
+        protocol=loaded.protocol.id,
+        protocol_digest=loaded.digest,
+        frozen=len(loaded.manifest.sources) - len(loaded.unfrozen),
+        unfrozen=loaded.unfrozen,
+        checks=checks,
+        timestamp=words,
+    )
     if json:
-        made = FrozenProtocol(
-            schema=1, protocol=protocol, protocol_digest=loaded.digest, frozen=count, unfrozen=loaded.unfrozen
-        )
         show.document(made)
-        return
-    show.line(f"{protocol}: {count} sources frozen, {len(loaded.unfrozen)} unfrozen, protocol digest {loaded.digest}")
-    rows = [(one.domain, one.source_id, f"unfrozen: {one.reason}") for one in loaded.unfrozen]
-    show.table(("domain", "source", "state"), rows)
+    else:
+        _show(made)
 
 
-def freeze_protocol(
-    protocol_id: str, folders: Sequence[Path], *, checkpoint: Path | None, tree: Places
-) -> LoadedProtocol:
-    """Freeze one protocol of the tree and load it, as a run will.
+def freeze_protocol(protocol: str, folders: Sequence[Path], *, checkpoint: Path | None, tree: Places) -> LoadedProtocol:
+    """Freeze one protocol and load it, as a run will.
 
     Raises ProtocolError for a protocol in use, a pin that isn't right or records that don't agree; InputError,
     ModelError and PromptError where an input, the tokenizer or a prompt isn't as registered.
     """
-    folder = tree.protocols / protocol_id
-    if protocol_id not in protocol_ids(tree):
-        raise ProtocolError(
-            f"protocol {protocol_id}",
-            expected=f"one of {', '.join(protocol_ids(tree)) or 'none'}",
-            found="no such protocol",
-            todo="Name a known protocol.",
-        )
-    require_unused(protocol_id, tree)
-    protocol = read_protocol(folder / "protocol.toml")
-    check_protocol(protocol)
-    profile = load_profile(protocol, tree)
-    require_input_digests(protocol, folders)
-    tokenizer = protocol_tokenizer(protocol, profile, checkpoint=checkpoint, tree=tree)
-    sources = _sources(protocol, tokenizer, find_inputs(protocol, folders), published_sources(folder))
-    write_frozen(folder, protocol, make_manifest(protocol, tokenizer.sha256, sources), profile=profile)
-    return load_protocol(protocol_id, tree)
+    return _frozen(named_protocol(protocol, tree), folders, checkpoint)[0]
 
 
-def require_input_digests(protocol: Protocol, folders: Sequence[Path]) -> None:
-    """Raise ProtocolError for an input whose digest protocol.toml leaves unfrozen, with what the folders hold."""
-    owed = [file for file in protocol.inputs if isinstance(file.digest, Unfrozen)]
-    if not owed:
-        return
-    hashed = scan(search_folders(protocol.inputs, folders))
-    here = {file.file_name: [one.sha256 for one in hashed if one.path.name == file.file_name] for file in owed}
-    raise ProtocolError(
-        f"protocol {protocol.id}: " + ", ".join(f"inputs.{file.name}.digest" for file in owed),
-        expected="a frozen SHA-256 in protocol.toml",
-        found="unfrozen; files of that name here: "
-        + "; ".join(f"{name} {', '.join(found) or 'none'}" for name, found in here.items()),
-        todo="Write the digest of the right file into protocol.toml, then freeze.",
-    )
+def _frozen(named: Place, folders: Sequence[Path], checkpoint: Path | None) -> tuple[LoadedProtocol, FreezeChecks]:
+    require_unused(named.folder, named.tree)
+    _, checks = freeze_folder(named, folders, checkpoint=checkpoint)
+    return load_line(named.folder, named.tree)[-1], checks
 
 
-def _sources(
-    protocol: Protocol, tokenizer: PromptTokenizer, found: FoundInputs, published: dict[str, list[str]]
-) -> list[ManifestSource]:
-    sources: list[ManifestSource] = []
-    for domain in protocol.domains:
-        ids = published.get(domain.name, [])
-        if _missing(found, domain):
-            sources += owed_sources(protocol, domain.name, ids)
-        else:
-            sources += _selected(protocol, tokenizer, found, domain.name, ids)
-    return sources
+def _trusted(anchor: str | None, authority: Path | None) -> bytes | None:
+    """The authority's certificates, read before anything is frozen; SessionError for one without the other."""
+    if (anchor is None) != (authority is None):
+        todo = "Name an authority and the file of its certificates, or neither."
+        found = "--anchor alone" if authority is None else "--authority alone"
+        raise SessionError("freeze", expected="--anchor with --authority", found=found, todo=todo)
+    if authority is None:
+        return None
+    require_client()
+    return read_given(authority, what="file of certificates")
 
 
-def _missing(found: FoundInputs, domain: Domain) -> bool:
-    # An altered file isn't a missing one: selecting from it raises, and nothing is frozen without it.
-    return any(isinstance(state, Missing) and state.name == domain.input for state in found.states)
+def _show(made: FrozenProtocol) -> None:
+    count, owed = made.frozen, len(made.unfrozen)
+    show.line(f"{made.protocol}: {count} sources frozen, {owed} unfrozen, protocol digest {made.protocol_digest}")
+    for words in said(made.checks):
+        show.line(words)
+    show.line(made.timestamp)
+    rows = [(one.domain, one.source_id, f"unfrozen: {one.reason}") for one in made.unfrozen]
+    show.table(("domain", "source", "state"), rows)
 
 
-def _selected(
-    protocol: Protocol, tokenizer: PromptTokenizer, found: FoundInputs, domain: str, published: Sequence[str]
-) -> list[ManifestSource]:
-    chosen = selected_sources(protocol, found, domain, tokenizer.count, sources_per_domain(protocol))
-    if published:
-        check_published(domain, published, [source.source_id for source in chosen])
-    return [manifest_source(build_batch(protocol, tokenizer, source), protocol.selection.salt) for source in chosen]
+def said(checks: FreezeChecks) -> Iterator[str]:
+    """What was checked, a line each."""
+    yield f"claims: {checks.claims_note or f'{checks.claims} permitted, each can hold and can fail'}"
+    yield f"inputs: {checks.inputs} of {checks.inputs_of} here, by digest"
+    yield f"model files: {checks.checkpoint_files} of {checks.checkpoint_files_of} here, by digest"
+    for one in checks.checkpoint_owed:
+        yield f"model files: the profile owes the digest of {one}"
+    yield f"context: {checks.context_note or f'{checks.longest} of {checks.context} tokens at most'}"

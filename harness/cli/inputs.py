@@ -1,7 +1,6 @@
 """`inputs verify` and `inputs fetch`: are the registered data files here, and get those that can be got.
 
-Both read protocol.toml alone, so they serve a protocol that isn't frozen yet too; a run checks the protocol's own
-digests before it uses any of this. Knows no rows and no sources.
+Both serve a protocol that isn't frozen yet too; one that is must be as it was frozen. Knows no rows and no sources.
 """
 
 from collections.abc import Sequence
@@ -27,8 +26,7 @@ from harness.inputs.find import (
     search_folders,
 )
 from harness.inputs.scan import scan
-from harness.places import places
-from harness.protocols.load import protocol_ids, read_protocol
+from harness.protocols.load import protocol_ids, read_registration
 from harness.records.base import Frozen
 from harness.records.protocol import Protocol
 from harness.records.sources import InputFile
@@ -119,7 +117,7 @@ def _protocols(named: Sequence[str] | None) -> list[Protocol]:
                 found="no such protocol",
                 todo="Name a known protocol.",
             )
-    return [read_protocol(places().protocols / name / "protocol.toml") for name in named or known]
+    return [read_registration(name) for name in named or known]
 
 
 def _line(protocol: str, file: InputFile, state: InputState) -> InputLine:

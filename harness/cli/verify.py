@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from harness.cli import show
-from harness.cli.options import Judged
+from harness.cli.options import Authority, Judged
 from harness.cli.working import working
 from harness.errors import HarnessError
+from harness.files import read_given
 from harness.records.verification import Verification, VerifiedLine
 from harness.verify.attestation import SIGNED
 from harness.verify.keys import require_cryptography
@@ -30,16 +31,16 @@ Named = Annotated[
 ]
 
 
-def verify(run: Judged, *, json: Json = False, signers: Named = None) -> None:
+def verify(run: Judged, *, json: Json = False, signers: Named = None, authority: Authority = None) -> None:
     """Recompute RUN's digests and records, from the protocol to the frozen snapshots, and say who signed.
 
     Exit 0: all holds; 1: something fails, also a run that none of the signers signed; 2: something can't be checked
-    here, also a file of signers that can't be read.
+    here, also a file of signers or certificates that can't be read.
     """
-    named = _read(signers)
+    named, trusted = _read(signers), _certificates(authority)
     try:
         with working("verify") as note:
-            found = verify_run(run, note=note, signers=named)
+            found = verify_run(run, note=note, signers=named, authority=trusted)
     except OSError as error:
         show.tell(f"{error.filename or run}: expected a folder that can be read, found {error.strerror or error}.")
         raise typer.Exit(EXIT["not checkable"]) from error
@@ -57,6 +58,15 @@ def _read(path: Path | None) -> Signers | None:
     try:
         require_cryptography()
         return read_signers(path, datetime.now().astimezone())
+    except HarnessError as error:
+        show.tell(error)
+        raise typer.Exit(EXIT["not checkable"]) from error
+
+
+def _certificates(path: Path | None) -> bytes | None:
+    """The certificates that were named; where they can't be read nothing is verified."""
+    try:
+        return None if path is None else read_given(path, what="file of certificates")
     except HarnessError as error:
         show.tell(error)
         raise typer.Exit(EXIT["not checkable"]) from error

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.canon import ids_sha256, text_sha256, unescaped
-from harness.errors import CanonError, ComparisonError, HarnessError
+from harness.errors import CanonError, ComparisonError
 from harness.places import Places
 from harness.protocols.grids import UnitKey
-from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids, read_protocol
+from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.difference import Judged, SideKind
 from harness.records.protocol import AnyProtocol, LoopTaskProtocol, TaskCrnProtocol
 from harness.records.run import Deviation, Environment, PlacementFacts, PromptRow
@@ -118,21 +118,14 @@ def registered(protocol_id: str, digest: str, path: Path, tree: Places) -> Regis
             found="no such folder",
             todo="Add the protocol's folder to fixtures/protocols.",
         )
-    why = []
+    kinds, why = [], []
     for one in trees:
-        try:
-            loaded = load_protocol(protocol_id, one)
-        except HarnessError as error:
-            why.append(str(error))
-            continue
+        loaded = load_protocol(protocol_id, one, digest)
         if loaded.digest == digest:
             return Registered(loaded.protocol, loaded, "")
         why.append(f"it has digest {loaded.digest[:16]} here")
-    return Registered(_kind(protocol_id, trees), None, why[0])
-
-
-def _kind(protocol_id: str, trees: list[Places]) -> AnyProtocol:
-    return read_protocol(trees[0].protocols / protocol_id / "protocol.toml")
+        kinds.append(loaded.protocol)
+    return Registered(kinds[0], None, why[0])
 
 
 def _own_tree(path: Path, protocol_id: str) -> Places | None:

@@ -12,9 +12,8 @@ from harness.files import file_sha256
 from harness.inputs.find import find_files, location_of, require_present
 from harness.inputs.readers import read_rows
 from harness.judge.lines import TODO, ErrorLine, Line, opened, read_lines
-from harness.places import places
 from harness.protocols.grids import is_executed
-from harness.protocols.load import read_protocol
+from harness.protocols.load import load_protocol
 from harness.records.base import Frozen
 from harness.records.sandbox import Task
 from harness.records.sources import InputFile
@@ -71,7 +70,7 @@ class HumanEval:
 
 def registered_file() -> InputFile:
     """HumanEval as the DeepSeek protocol registers it."""
-    protocol = read_protocol(places().protocols / REGISTERED_BY / "protocol.toml")
+    protocol = load_protocol(REGISTERED_BY).protocol
     name = next(domain.input for domain in protocol.domains if is_executed(domain))
     return next(file for file in protocol.inputs if file.name == name)
 

@@ -89,7 +89,7 @@ def tier_rows(
     `left_out`: reaches whose frozen results can't be this session's; its head and its audit record say so.
     """
     at = gate.tiers.get(tier)
-    if at is None or (gate.reach in FROZEN and not is_frozen(loaded.protocol.id)):
+    if at is None or (gate.reach in FROZEN and not is_frozen(loaded.results)):
         return ()
     if gate.reach in left_out:
         return ()

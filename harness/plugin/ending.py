@@ -129,7 +129,7 @@ def _write_audit(gates: GateSession, loaded: LoadedProtocol, problems: tuple[str
         run_id=folder.path.name,
         port=request.port,
         deviations=deviations,
-        frozen=is_frozen(loaded.protocol.id, gates.tree),
+        frozen=is_frozen(loaded.results, gates.tree),
         not_compared=gates.not_compared(loaded),
         unfrozen_sources=tuple(source.source_id for source in loaded.unfrozen),
         run_sha256=evidence.run_sha256 if complete else "none: the run is incomplete",

@@ -178,7 +178,7 @@ class GateSession:
         """Protocols, digests and what is unfrozen."""
         lines = []
         for loaded in self.protocols:
-            state = "frozen" if is_frozen(loaded.protocol.id, self.tree) else "unfrozen: no snapshot gate"
+            state = "frozen" if is_frozen(loaded.results, self.tree) else "unfrozen: no snapshot gate"
             port = ", PORT" if self.config.option.port else ""
             lines.append(f"protocol {loaded.protocol.id} {loaded.digest[:16]} tier {self.tier}{port}; results {state}")
             lines += [self._run_line(loaded)] if self.tier is not None and not self.only_collects else []
@@ -189,7 +189,7 @@ class GateSession:
 
     def left_out(self, loaded: LoadedProtocol) -> dict[str, str]:
         """Reaches whose frozen results can't be this session's, with the reason: other weights, another environment."""
-        if not is_frozen(loaded.protocol.id, self.tree):
+        if not is_frozen(loaded.results, self.tree):
             return {}
         opened = self.tier is not None and not self.only_collects
         if opened and self.config.option.port and self.stages(loaded.protocol.id).other_weights:
@@ -302,7 +302,7 @@ def _of_the_run(config: pytest.Config) -> tuple[str, ...]:
 
 def _require_frozen_for_replay(tier: Tier | None, protocols: tuple[LoadedProtocol, ...], tree: Places) -> None:
     for loaded in protocols:
-        if tier == "replay" and not is_frozen(loaded.protocol.id, tree):
+        if tier == "replay" and not is_frozen(loaded.results, tree):
             raise pytest.UsageError(
                 f"protocol {loaded.protocol.id} is unfrozen: expected accepted results to replay against, found none. "
                 "Accept a passed formal run first: python -m harness snapshots accept RUN."

@@ -22,7 +22,7 @@ from harness.snapshots.store import FROZEN_TIER, tensors_name, verdicts_name
 
 
 class FrozenUnitExtension(SingleFileSnapshotExtension):
-    """Names are `<protocol>/<unit>`; the file is snapshots/<protocol>/formal/<unit>.json."""
+    """Names are `<results>/<unit>`; the file is snapshots/<results>/formal/<unit>.json."""
 
     file_extension = "json"
     _write_mode = WriteMode.TEXT
@@ -45,10 +45,10 @@ class FrozenUnitExtension(SingleFileSnapshotExtension):
 
     @classmethod
     def get_file_basename(cls, *, test_location: PyTestLocation, index: Any) -> str:
-        """`<protocol>/formal/<unit>`"""
+        """`<results>/formal/<unit>`"""
         del test_location
-        protocol, unit = str(index).split("/")
-        return str(Path(protocol) / FROZEN_TIER / unit)
+        results, unit = str(index).split("/")
+        return str(Path(results) / FROZEN_TIER / unit)
 
     def discover_snapshots(self, **_: Any) -> SnapshotCollections:
         """None to call unused: a replay has a part, other protocols' are there too, and `read_frozen` lists all."""
@@ -62,20 +62,20 @@ class FrozenUnitExtension(SingleFileSnapshotExtension):
 def frozen_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
     """The unit's content in this session's run, and the snapshot's name."""
     evidence, key = _run_and_unit(request, gate_row)
-    return unit_snapshot(evidence.batch(gate_row.row), evidence.ledger), f"{gate_row.protocol}/{key.name}"
+    return unit_snapshot(evidence.batch(gate_row.row), evidence.ledger), f"{evidence.loaded.results}/{key.name}"
 
 
 def verdicts_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
     """The verdicts on the unit's programs in this session's run, and the snapshot's name."""
     evidence, key = _run_and_unit(request, gate_row)
     content = verdict_snapshot(evidence.unit(gate_row.row), evidence.ledger, read_executions(evidence.folder))
-    return content, f"{gate_row.protocol}/{verdicts_name(key)}"
+    return content, f"{evidence.loaded.results}/{verdicts_name(key)}"
 
 
 def tensors_assertion(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[dict[str, Any], str]:
     """The digests of the unit's tensors in this session's run, and the snapshot's name."""
     evidence, key = _run_and_unit(request, gate_row)
-    return tensor_snapshot(evidence.trace(gate_row.row)), f"{gate_row.protocol}/{tensors_name(key)}"
+    return tensor_snapshot(evidence.trace(gate_row.row)), f"{evidence.loaded.results}/{tensors_name(key)}"
 
 
 def _run_and_unit(request: pytest.FixtureRequest, gate_row: GateRow) -> tuple[RunEvidence, UnitKey]:

@@ -104,8 +104,8 @@ class Stages:
         if (self._loaded.folder / CLAIM_RULES).is_file():
             load_claims(self._loaded)  # a registration that contradicts itself is refused before anything is made
         self._made["registration"] = registration_evidence(self._loaded, request)
-        if is_frozen(self._loaded.protocol.id, self._session.tree):
-            read_frozen(self._loaded.protocol.id, self._session.tree)
+        if is_frozen(self._loaded.results, self._session.tree):
+            read_frozen(self._loaded.results, self._session.tree)
 
     @property
     def other_weights(self) -> bool:
@@ -359,7 +359,7 @@ class Stages:
         return self._evidence_at(part), report.pids
 
     def _snapshots(self) -> SnapshotEvidence:
-        return SnapshotEvidence(self._run(), read_frozen(self._loaded.protocol.id, self._session.tree))
+        return SnapshotEvidence(self._run(), read_frozen(self._loaded.results, self._session.tree))
 
 
 class Unavailable:

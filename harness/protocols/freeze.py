@@ -13,9 +13,12 @@ import msgspec
 from harness.errors import ProtocolError
 from harness.files import read_bytes, write_atomic
 from harness.places import Places
+from harness.protocols.anchor import ANCHOR
 from harness.protocols.check import check_gates, check_manifest, check_protocol
 from harness.protocols.grids import denominators
 from harness.protocols.load import digest_files
+from harness.protocols.outputs import outputs_of
+from harness.protocols.revisions import AMENDMENT, REVISIONS
 from harness.records.base import decode_json
 from harness.records.manifest import Manifest, ManifestSource, UnfrozenSource
 from harness.records.profile import Profile
@@ -25,16 +28,23 @@ from harness.selection import selection_rank
 PUBLISHED = "published_sources.json"
 
 
-def require_unused(protocol_id: str, tree: Places) -> None:
-    """Raise ProtocolError where snapshots or a run of the protocol exist: a frozen protocol isn't frozen anew."""
-    for folder in (tree.snapshots / protocol_id, tree.reports / protocol_id):
-        if folder.is_dir() and any(folder.iterdir()):
-            raise ProtocolError(
-                f"protocol {protocol_id}",
-                expected="no snapshot and no run before freezing",
-                found=str(folder),
-                todo="A changed protocol is another protocol: give it another ID.",
-            )
+def require_unused(folder: Path, tree: Places) -> None:
+    """Raise ProtocolError where something was made of the protocol, or its digest was anchored or superseded.
+
+    Such a protocol isn't frozen anew: what was made, and when, would no longer be of it.
+    """
+    name = folder.name
+    made = outputs_of(name, tree)
+    bound = [part for part in (REVISIONS, ANCHOR) if (folder / part).exists()]
+    if made or bound:
+        first = f"{made[0].where} of digest {made[0].protocol_digest}" if made else f"{folder.name}/{bound[0]}"
+        raise ProtocolError(
+            f"protocol {name}",
+            expected="no snapshot and no run before freezing, and no revision or anchor",
+            found=f"{len(made) + len(bound)}, the first {first}",
+            todo=f"Put the changed protocol.toml into {folder / AMENDMENT} and make a revision of it with "
+            f"`python -m harness amend {name} --reason TEXT`; or give the changed protocol another ID.",
+        )
 
 
 def published_sources(folder: Path) -> dict[str, list[str]]:
@@ -105,14 +115,19 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     return (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
 
 
+def check_whole(protocol: RegisteredProtocol, manifest: Manifest, profile: Profile) -> None:
+    """ProtocolError where the three records don't agree: a name, a rank, a denominator that isn't its grid's."""
+    check_protocol(protocol)
+    check_manifest(protocol, manifest)
+    check_gates(protocol, manifest, profile)
+
+
 def write_frozen(folder: Path, protocol: RegisteredProtocol, manifest: Manifest, *, profile: Profile) -> None:
     """Write manifest.json and the three digest files, after the three records were seen to agree.
 
     Raises ProtocolError, before anything is written, where they don't.
     """
-    check_protocol(protocol)
-    check_manifest(protocol, manifest)
-    check_gates(protocol, manifest, profile)
+    check_whole(protocol, manifest, profile)
     write_atomic(folder / "manifest.json", manifest_bytes(manifest))
     for name, content in digest_files(folder, protocol, manifest).items():
         write_atomic(folder / name, content.encode("ascii"))

@@ -2,9 +2,13 @@
 
 A folder holds protocol.toml, manifest.json and three digest files: FILES.sha256 (bytes of both files, checkable with
 `sha256sum -c`), CANONICAL.sha256 (RFC 8785 content of both), PROMPTS.sha256 (the prompt contract: every cell's hash).
+One that was amended or anchored holds PROTOCOL.sha256 too (the protocol digest), and what its revisions superseded.
+
+Every way to a frozen protocol leads through here, so that one that was edited without a revision is refused everywhere.
 """
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -15,24 +19,44 @@ from harness.files import read_bytes
 from harness.places import Places, places
 from harness.protocols.check import check_gates, check_manifest, check_protocol
 from harness.protocols.grids import UnitKey, unit_keys
+from harness.protocols.outputs import UNREADABLE, outputs_of, results_name
+from harness.protocols.revisions import protocol_digest, read_revisions, revision_folder, same
 from harness.records.base import convert, decode_json
 from harness.records.manifest import FrozenSource, Manifest, UnfrozenSource
 from harness.records.profile import Profile
 from harness.records.protocol import AnyProtocol, Protocol, RegisteredProtocol
+from harness.records.revision import Revision
 
-TODO = "Take the frozen file back from version control; a changed protocol is another protocol."
-FILES, CANONICAL, PROMPTS = "FILES.sha256", "CANONICAL.sha256", "PROMPTS.sha256"
+TODO = (
+    "Take the frozen file back from version control; a change is another protocol, or a revision of this one made with "
+    "`python -m harness amend`."
+)
+EDITED = (
+    "The protocol was edited without a revision: take its files back from version control, and change it with "
+    "`python -m harness amend`. An output that was made elsewhere under other files doesn't belong here."
+)
+FILES, CANONICAL, PROMPTS, PROTOCOL = "FILES.sha256", "CANONICAL.sha256", "PROMPTS.sha256", "PROTOCOL.sha256"
+PROFILE = "profile.toml"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedProtocol:
-    """A protocol with its manifest and model profile, checked. `digest` names the three together in every record."""
+    """A protocol with its manifest and model profile, checked. `digest` names the three together in every record.
+
+    `folder`: of its files; of a superseded one revisions/NNNN. `history`: the revisions that led to it, from the first.
+    """
 
     protocol: AnyProtocol
     manifest: Manifest
     profile: Profile
     digest: str
     folder: Path
+    history: tuple[Revision, ...] = ()
+
+    @property
+    def results(self) -> str:
+        """The folder of its frozen results under snapshots/."""
+        return results_name(self.protocol.id, len(self.history))
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -68,15 +92,57 @@ def protocol_ids(tree: Places | None = None) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in folder.glob("*/protocol.toml")))
 
 
-def load_protocol(protocol_id: str, tree: Places | None = None) -> LoadedProtocol:
-    """Load, verify and cross-check one protocol; a ProtocolError names field, expected and found."""
+def load_protocol(
+    protocol_id: str, tree: Places | None = None, digest: str | None = None, *, looks: bool = True
+) -> LoadedProtocol:
+    """Load, verify and cross-check one protocol; a ProtocolError names field, expected and found.
+
+    `digest`: under which one, where not the one in force but one that it superseded may be meant. Of a digest that no
+    revision has, the one in force is returned: who names a digest compares it. `looks`: at what was made of it; not in
+    a process that may open no earlier run, whose parent looked.
+    """
     tree = tree or places()
-    folder = tree.protocols / protocol_id
     if protocol_id not in protocol_ids(tree):
         known = ", ".join(protocol_ids(tree)) or "none"
         raise ProtocolError(
             f"protocol {protocol_id}", expected=f"one of {known}", found="no such folder", todo="Name a known protocol."
         )
+    line = load_line(tree.protocols / protocol_id, tree, looks=looks)
+    return next((one for one in line if one.digest == digest), line[-1])
+
+
+def load_line(folder: Path, tree: Places, *, looks: bool = True) -> tuple[LoadedProtocol, ...]:
+    """Every protocol that a folder's revisions superseded, from the first, and last the one in force.
+
+    ProtocolError where one of them was altered, where they aren't a chain, or where something was made of the protocol
+    under a digest that none of them has.
+    """
+    protocol_id = folder.name
+    records = read_revisions(folder)
+    kept = [revision_folder(folder, record.number) for record in records]
+    line = tuple(_load_at(at, protocol_id, tree, records[:number]) for number, at in enumerate([*kept, folder]))
+    for record, before, after in zip(records, line, line[1:], strict=False):
+        where = f"{before.folder}: revision.json"
+        same(f"{where}: protocol", protocol_id, record.protocol)
+        same(f"{where}: supersedes", before.digest, record.supersedes)
+        content = protocol_digest(after.protocol, after.manifest, after.profile)
+        same(f"{where}: content_sha256", content, record.content_sha256)
+    if looks:
+        _require_known(protocol_id, line, tree)
+    return line
+
+
+def _require_known(protocol_id: str, line: Sequence[LoadedProtocol], tree: Places) -> None:
+    """ProtocolError for an output of a digest that neither the protocol in force nor one before it has."""
+    known = {UNREADABLE, *(one.digest for one in line)}
+    for output in outputs_of(protocol_id, tree):
+        if output.protocol_digest not in known:
+            where = f"protocol {protocol_id}: digest in force, and of {output.where}"
+            found = ", ".join(one.digest for one in line)
+            raise ProtocolError(where, expected=output.protocol_digest, found=found, todo=EDITED)
+
+
+def _load_at(folder: Path, protocol_id: str, tree: Places, history: tuple[Revision, ...]) -> LoadedProtocol:
     _check_file_bytes(folder)
     protocol = read_protocol(folder / "protocol.toml")
     manifest = decode_json(
@@ -86,13 +152,42 @@ def load_protocol(protocol_id: str, tree: Places | None = None) -> LoadedProtoco
         error=ProtocolError,
         todo=TODO,
     )
-    profile = load_profile(protocol, tree)
+    kept = folder / PROFILE
+    profile = _pinned(protocol, kept) if kept.is_file() else load_profile(protocol, tree)
     _check_canonical(folder, protocol, manifest)
-    _same(f"{folder / 'protocol.toml'}: id", folder.name, protocol.id)
+    _same(f"{folder / 'protocol.toml'}: id", protocol_id, protocol.id)
     check_protocol(protocol)
     check_manifest(protocol, manifest)
     check_gates(protocol, manifest, profile)
-    return LoadedProtocol(protocol, manifest, profile, protocol_digest(protocol, manifest, profile), folder)
+    named = protocol_digest(protocol, manifest, profile, history)
+    if history or (folder / PROTOCOL).exists():
+        written = read_bytes(folder / PROTOCOL, what="digest file").decode("ascii", "replace")
+        _same(str(folder / PROTOCOL), written, named_digest(named))
+    return LoadedProtocol(protocol, manifest, profile, named, folder, history)
+
+
+def named_digest(digest: str) -> str:
+    """What PROTOCOL.sha256 says: the protocol digest; an anchor in time is over these bytes."""
+    return f"{digest}  protocol\n"
+
+
+def is_frozen_folder(folder: Path) -> bool:
+    """Whether a protocol's folder has anything that freezing writes."""
+    return any((folder / name).exists() for name in ("manifest.json", FILES, CANONICAL, PROMPTS, PROTOCOL, "revisions"))
+
+
+def read_registration(protocol_id: str, tree: Places | None = None) -> RegisteredProtocol:
+    """A protocol that may not be frozen yet; of a frozen one, what loading it gives.
+
+    ProtocolError for one without a digest of which something was made: it was frozen, and its digests were taken away.
+    """
+    tree = tree or places()
+    folder = tree.protocols / protocol_id
+    if is_frozen_folder(folder):
+        return cast("RegisteredProtocol", load_protocol(protocol_id, tree).protocol)
+    if made := outputs_of(protocol_id, tree):
+        raise ProtocolError(str(folder), expected=f"digests, as {made[0].where} has", found="none", todo=EDITED)
+    return read_protocol(folder / "protocol.toml")
 
 
 def read_protocol(path: Path) -> RegisteredProtocol:
@@ -108,15 +203,13 @@ def read_profile(path: Path) -> Profile:
 
 def load_profile(protocol: Protocol, tree: Places) -> Profile:
     """The model profile that the protocol pins by digest."""
-    path = tree.models / protocol.model.profile / "profile.toml"
+    return _pinned(protocol, tree.models / protocol.model.profile / PROFILE)
+
+
+def _pinned(protocol: Protocol, path: Path) -> Profile:
     profile = read_profile(path)
     _same(f"{path}: canonical content", protocol.model.profile_sha256, digest(profile))
     return profile
-
-
-def protocol_digest(protocol: Protocol, manifest: Manifest, profile: Profile) -> str:
-    """The protocol's name in every record: SHA-256 over the canonical protocol, manifest and profile."""
-    return digest({"protocol": protocol, "manifest": manifest, "profile": profile})
 
 
 def prompt_contract_sha256(manifest: Manifest) -> str:

@@ -7,6 +7,8 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.manifest import UnfrozenSource
+from harness.records.revision import Revision
+from harness.records.verification import State
 
 FileState = Literal["present", "altered", "missing", "unfrozen", "fetched", "already there", "not fetched", "failed"]
 DigestState = Literal["as registered", "owed", "differs"]
@@ -70,14 +72,59 @@ class CheckpointList(Record):
     files: tuple[CheckpointFile, ...]
 
 
+class FreezeChecks(Record):
+    """What was checked before a digest was written, with how much of it there was.
+
+    `claims`: permitted conclusions that were seen to be able to hold and to fail. `checkpoint_owed`: files whose digest
+    the profile owes, with the one that was found. `longest`: the longest prompt with its grid's new tokens; `context`:
+    how many tokens the model takes. Where something wasn't checked its count is 0 and its note says why.
+    """
+
+    claims: int
+    claims_note: str
+    inputs: int
+    inputs_of: int
+    checkpoint_files: int
+    checkpoint_files_of: int
+    checkpoint_owed: tuple[str, ...]
+    longest: int
+    context: int
+    context_note: str
+
+
 class FrozenProtocol(Record):
-    """`freeze`: what was frozen. `frozen`: how many sources have their hashes; `unfrozen`: those that are owed."""
+    """`freeze`: what was frozen. `frozen`: how many sources have their hashes; `unfrozen`: those that are owed.
+
+    `timestamp`: the anchor in time, or that it is owed.
+    """
 
     schema: Literal[1]
     protocol: str
     protocol_digest: str
     frozen: int
     unfrozen: tuple[UnfrozenSource, ...]
+    checks: FreezeChecks
+    timestamp: str
+
+
+class AmendedProtocol(Record):
+    """`amend`: the revision that was made, and the protocol digest from now on."""
+
+    schema: Literal[1]
+    protocol: str
+    protocol_digest: str
+    revision: Revision
+    checks: FreezeChecks
+
+
+class AnchoredProtocol(Record):
+    """`anchor`: how a protocol's digest stands in time. `state`: as `verify` has it; `none` is a timestamp owed."""
+
+    schema: Literal[1]
+    protocol: str
+    protocol_digest: str
+    state: State
+    said: str
 
 
 class WrittenReport(Record):

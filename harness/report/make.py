@@ -20,6 +20,7 @@ from harness.report import head
 from harness.report.attempts import attempts
 from harness.report.cells import Cell, cells
 from harness.report.diagnostics import diagnostics
+from harness.report.history import Shown, history, shown_here
 from harness.report.ladder import ladder, states
 from harness.report.page import Link, Section, Table, table
 from harness.report.render import render
@@ -53,6 +54,8 @@ class Page:
     environment: Section | None
     attempts: Section | None
     attempts_lines: int
+    history: Section
+    shown: Shown
     cell_maps: tuple[tuple[str, Table], ...]
     cells: tuple[Cell, ...]
     states: tuple[str, ...]
@@ -73,11 +76,13 @@ def write_report(run: Path, tree: Places | None = None, note: Callable[[str], No
     return target
 
 
-def report_bytes(view: RunView, tree: Places | None = None, lines: int | None = None) -> bytes:
-    """The bytes of report.html: a function of the folder, the protocol, the versions that the page names, and the
-    first `lines` of the attempts file (None: all that are here).
+def report_bytes(
+    view: RunView, tree: Places | None = None, lines: int | None = None, shown: Shown | None = None
+) -> bytes:
+    """The bytes of report.html: a function of the folder, the protocol, the versions that the page names, the first
+    `lines` of the attempts file, and what is `shown` of the protocol's revisions (None: all that are here).
     """
-    return render(page_of(view, tree, lines)).encode("utf-8")
+    return render(page_of(view, tree, lines, shown)).encode("utf-8")
 
 
 def made_with() -> str:
@@ -85,9 +90,10 @@ def made_with() -> str:
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("jinja2", "matplotlib"))
 
 
-def page_of(view: RunView, tree: Places | None = None, lines: int | None = None) -> Page:
+def page_of(view: RunView, tree: Places | None = None, lines: int | None = None, shown: Shown | None = None) -> Page:
     """What the page shows of a judged run. A part that can't be read is named with its reason, never left out."""
     claims, absent = _claims(view), list[str]()
+    known = shown or shown_here(view, tree)
     tried = _part("attempts", lambda: attempts(view, lines), absent)
     book = _part("ledger", lambda: view.ledger, absent)
     made = _part("statistics", lambda: view.statistics, absent) if book is not None else None
@@ -98,7 +104,7 @@ def page_of(view: RunView, tree: Places | None = None, lines: int | None = None)
         found.append(ladder(book, conditions))
     if book is not None and made is not None:
         found += result_sections(book, made)
-    shown = _part("cells", lambda: tuple(cells(view, read_executions(view.folder), tree)), absent) if book else None
+    seen = _part("cells", lambda: tuple(cells(view, read_executions(view.folder), tree)), absent) if book else None
     return Page(
         claims=claims,
         view=view,
@@ -108,9 +114,11 @@ def page_of(view: RunView, tree: Places | None = None, lines: int | None = None)
         environment=environment,
         attempts=tried[0] if tried else None,
         attempts_lines=tried[1] if tried else 0,
-        cell_maps=tuple(_maps(shown or (), conditions)),
-        cells=shown or (),
-        states=tuple(one for one in (states(book) if book else ()) if any(cell.state == one for cell in shown or ())),
+        history=history(view, known, tree),
+        shown=known,
+        cell_maps=tuple(_maps(seen or (), conditions)),
+        cells=seen or (),
+        states=tuple(one for one in (states(book) if book else ()) if any(cell.state == one for cell in seen or ())),
         frozen=frozen_words(view, tree),
         made_with=made_with(),
     )
@@ -142,7 +150,7 @@ def frozen_words(view: RunView, tree: Places | None) -> str:
     """What the run's results are beside the frozen ones, as they were when it was judged."""
     if not view.audit.frozen:
         return "unfrozen: no results of this protocol were frozen when the run was judged"
-    index = read_frozen(view.loaded.protocol.id, tree).index
+    index = read_frozen(view.loaded.results, tree).index
     same = index.run_sha256 == view.audit.run_sha256  # also where another run gave the same bytes
     whose = "this digest" if same else f"digest {index.run_sha256}"
     return f"the frozen results, {len(index.units)} files, are of a run.json with {whose}"

@@ -12,7 +12,7 @@ from harness.snapshots.store import frozen_environment
 
 def not_comparable(loaded: LoadedProtocol, tree: Places | None = None) -> str | None:
     """Why this machine's tensors can't be held against the frozen digests; None where they can, or there are none."""
-    frozen = frozen_environment(loaded.protocol.id, tree)
+    frozen = frozen_environment(loaded.results, tree)
     if frozen is None:
         return None
     differing = [f"{name}: expected {one}, found {other}" for name, one, other in here().differences(frozen)]

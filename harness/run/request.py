@@ -249,6 +249,9 @@ def spec_of(request: Request, loaded: LoadedProtocol, deviations: tuple[Deviatio
 
 
 def loaded_for(request: Request) -> LoadedProtocol:
-    """The request's protocol, from the tree in use; for a part that another program makes, what is derived from it."""
-    loaded = load_protocol(request.protocol)
+    """The request's protocol, from the tree in use; for a part that another program makes, what is derived from it.
+
+    A process that replays may open no earlier run (decision 0004): the session that started it looked at them.
+    """
+    loaded = load_protocol(request.protocol, looks=False)
     return loaded if request.decoding == "registered" else part_protocol(loaded, request.decoding)

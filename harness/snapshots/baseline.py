@@ -34,7 +34,8 @@ def frozen_baseline(loaded: LoadedProtocol, keys: Sequence[UnitKey], tree: Place
     A TraceBaseline where the protocol traces: with the checkpoint's pinned digests and the source texts'.
     """
     protocol, registered = _baselined(loaded), _registered(loaded)
-    frozen = read_frozen(registered.protocol, tree)
+    before = load_protocol(registered.protocol, tree, registered.protocol_digest)
+    frozen = read_frozen(before.results, tree)
     index = sha256_hex(read_bytes(frozen.folder / "index.json", what="snapshot index"))
     pairs = (
         ("index_sha256", registered.index_sha256, index),
@@ -44,7 +45,6 @@ def frozen_baseline(loaded: LoadedProtocol, keys: Sequence[UnitKey], tree: Place
     for name, expected, found in pairs:
         if expected != found:
             raise SnapshotError(f"baseline of {protocol.id}: {name}", expected=expected, found=found, todo=TODO)
-    before = load_protocol(registered.protocol, tree)
     contents = list(_snapshots(frozen))
     baseline = Baseline(
         schema=1,

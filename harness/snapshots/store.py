@@ -1,6 +1,7 @@
-"""Frozen snapshots on disk: snapshots/<protocol>/<tier>/, an index and a file a unit; reading, and the freezing verb.
+"""Frozen snapshots on disk: snapshots/<results>/<tier>/, an index and a file a unit; reading, and the freezing verb.
 
-Freezing takes a complete, judged formal run and adds files; what is frozen is never overwritten.
+Freezing takes a complete, judged formal run and adds files; what is frozen is never overwritten. `<results>` is the
+protocol's ID, and of its revision N the ID with @N: what was frozen under an earlier revision stays where it is.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from harness.ledgers.executions import read_executions
 from harness.places import Places, places
 from harness.protocols.grids import RowKey, UnitKey, is_executed
 from harness.protocols.load import LoadedProtocol, load_protocol
+from harness.protocols.outputs import RESULTS_OF
 from harness.records.audit import Audit, SnapshotIndex
 from harness.records.base import decode_json
 from harness.records.protocol import DepthProtocol, JudgedProtocol
@@ -92,14 +94,14 @@ def executed_units(loaded: LoadedProtocol, units: Sequence[UnitKey]) -> list[Uni
     return [unit for unit in units if unit.domain in names]
 
 
-def frozen_folder(protocol_id: str, tree: Places | None = None) -> Path:
-    """snapshots/<protocol>/formal"""
-    return (tree or places()).snapshots / protocol_id / FROZEN_TIER
+def frozen_folder(results: str, tree: Places | None = None) -> Path:
+    """snapshots/<results>/formal"""
+    return (tree or places()).snapshots / results / FROZEN_TIER
 
 
-def is_frozen(protocol_id: str, tree: Places | None = None) -> bool:
+def is_frozen(results: str, tree: Places | None = None) -> bool:
     """Whether a run of the protocol was accepted. A folder without its index counts: its index is missing then."""
-    folder = frozen_folder(protocol_id, tree)
+    folder = frozen_folder(results, tree)
     for path in (folder, folder.parent):
         if path.is_symlink() or (path.exists() and not path.is_dir()):
             raise SnapshotError(
@@ -108,13 +110,22 @@ def is_frozen(protocol_id: str, tree: Places | None = None) -> bool:
     return folder.is_dir() and any(folder.iterdir())
 
 
-def read_frozen(protocol_id: str, tree: Places | None = None) -> Frozen:
+def read_frozen(results: str, tree: Places | None = None) -> Frozen:
     """The index, and exactly the files that it lists, each with its digest; SnapshotError names the file."""
-    folder = frozen_folder(protocol_id, tree)
+    folder = frozen_folder(results, tree)
     index = _index_of(folder)
-    _require_index(folder / "index.json", index, load_protocol(protocol_id, tree))
+    _require_index(folder / "index.json", index, _protocol_of(results, index, tree))
     _require_files(folder, index)
     return Frozen(folder, index)
+
+
+def _protocol_of(results: str, index: SnapshotIndex, tree: Places | None) -> LoadedProtocol:
+    """The protocol that a folder of results belongs to; the index must be of it."""
+    loaded = load_protocol(results.partition(RESULTS_OF)[0], tree, index.protocol_digest)
+    if loaded.results != results:
+        where, found = f"{frozen_folder(results, tree)}: folder", f"one of protocol {loaded.digest}"
+        raise SnapshotError(where, expected=f"results under snapshots/{loaded.results}", found=found, todo=TODO)
+    return loaded
 
 
 def read_frozen_at(folder: Path) -> Frozen:
@@ -178,12 +189,12 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
     evidence = RunEvidence(loaded, folder)
     altered = [f"{name} altered after its audit" for name in altered_files(folder, audit)]
     require_acceptable(loaded, evidence, audit, unaltered=[*altered, *links(folder)])
-    if is_frozen(audit.protocol, tree):
+    if is_frozen(loaded.results, tree):
         raise SnapshotError(
-            str(frozen_folder(audit.protocol, tree)),
+            str(frozen_folder(loaded.results, tree)),
             expected="no frozen results yet",
             found="frozen results",
-            todo=f"They stay. `python -m harness compare RUN snapshots/{audit.protocol}` says whether this run is "
+            todo=f"They stay. `python -m harness compare RUN snapshots/{loaded.results}` says whether this run is "
             "equal; another result needs a new protocol.",
         )
     contents = _contents(evidence)
@@ -200,7 +211,7 @@ def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
         origins=(*origins_of(evidence.processes), *containers_of(read_executions(folder).values())),
         units={name: sha256_hex(content) for name, content in contents.items()},
     )
-    target = frozen_folder(audit.protocol, tree)
+    target = frozen_folder(loaded.results, tree)
     for name, content in contents.items():
         write_atomic(target / f"{name}.json", content)
     write_atomic(target / "index.json", canonical_bytes(index))  # last: the index completes the freeze
@@ -224,9 +235,9 @@ def _contents(evidence: RunEvidence) -> dict[str, bytes]:
     return contents
 
 
-def frozen_environment(protocol_id: str, tree: Places | None = None) -> Environment | None:
+def frozen_environment(results: str, tree: Places | None = None) -> Environment | None:
     """The environment that a protocol's frozen tensor digests belong to; None where it has none."""
-    return environment_at(frozen_folder(protocol_id, tree))
+    return environment_at(frozen_folder(results, tree))
 
 
 def environment_at(folder: Path) -> Environment | None:

@@ -24,12 +24,16 @@ FROZEN_FILE = "Take the frozen file back from version control."
 
 @dataclass(frozen=True)
 class Ground:
-    """A run folder with its audit record, under the protocol of the tree in use."""
+    """A run folder with its audit record, under the protocol of the tree in use.
+
+    `authority`: certificates (PEM) of a time-stamp authority that somebody trusts; None: those beside the token.
+    """
 
     loaded: LoadedProtocol
     folder: RunFolder
     audit: Audit
     tree: Places
+    authority: bytes | None = None
 
     @property
     def tier(self) -> Tier:

@@ -4,16 +4,22 @@ Its bytes are also a function of the versions that it names: under others it can
 """
 
 import importlib.util
+from typing import TYPE_CHECKING
 
 from harness.canon import sha256_hex
 from harness.claims.view import RunView
 from harness.files import read_bytes
 from harness.journal.attempts_file import NAME as ATTEMPTS
 from harness.journal.attempts_file import AttemptsFile, lines_for
+from harness.records.verification import VerifiedLine
 from harness.verify.attempts import PUT, lines_shown
 from harness.verify.ground import RESTORE, Ground, Lines, fails, holds, nothing, uncheckable
 
+if TYPE_CHECKING:
+    from harness.report.history import Shown
+
 STEP, NAME = "derived", "report.html"
+LATER = "Take the protocol's folder, its revisions and its anchors from where the page was made."
 INSTALL = "Install the extra `report` in the version that the page names, or don't rely on the page."
 
 
@@ -26,23 +32,47 @@ def report_holds(ground: Ground) -> Lines:
     if importlib.util.find_spec("matplotlib") is None:
         yield uncheckable(STEP, NAME, "matplotlib, which drew it", "not installed", INSTALL)
         return
-    from harness.report.make import made_with, report_bytes  # noqa: PLC0415  needs the extra `report`
+    from harness.report.history import shown_by, shown_here  # noqa: PLC0415  with what needs the extra `report`
+    from harness.report.make import made_with, report_bytes  # noqa: PLC0415
 
     stored = read_bytes(path, what="report")
     named = f'<meta name="generator" content="pregate; {made_with()}">'
     if named.encode("ascii") not in stored:
         yield uncheckable(STEP, NAME, f"a page made with {made_with()}", "another generator or none", INSTALL)
         return
-    shown, there = lines_shown(stored), len(lines_for(ground.folder.path).splitlines())
-    kept = len(AttemptsFile(ground.folder.file(ATTEMPTS)).read().splitlines())
-    if shown is not None and shown < kept:
-        yield fails(STEP, NAME, f"the {kept} lines of the attempts file that the run keeps", f"{shown} lines", RESTORE)
+    shown, known = lines_shown(stored), shown_by(stored)
+    view = RunView(ground.loaded, ground.folder, ground.audit)
+    unfit = _lines_unfit(ground, shown) or (
+        _history_unfit(ground, known, shown_here(view, ground.tree)) if known else None
+    )
+    if unfit is not None:
+        yield unfit
         return
-    if shown is not None and shown > there:
-        yield uncheckable(STEP, NAME, f"{shown} lines of the attempts file, as the page shows", f"{there} lines", PUT)
-        return
-    made = report_bytes(RunView(ground.loaded, ground.folder, ground.audit), ground.tree, shown)
+    made = report_bytes(view, ground.tree, shown, known)
     if made != stored:
         yield fails(STEP, NAME, sha256_hex(made), sha256_hex(stored), RESTORE)
     else:
         yield holds(STEP, NAME, f"{len(made)} bytes", f"{len(stored)} bytes")
+
+
+def _lines_unfit(ground: Ground, shown: int | None) -> VerifiedLine | None:
+    """Why the lines of the attempts file that a page says it shows can't be those."""
+    there = len(lines_for(ground.folder.path).splitlines())
+    kept = len(AttemptsFile(ground.folder.file(ATTEMPTS)).read().splitlines())
+    if shown is not None and shown < kept:
+        return fails(STEP, NAME, f"the {kept} lines of the attempts file that the run keeps", f"{shown} lines", RESTORE)
+    if shown is not None and shown > there:
+        return uncheckable(STEP, NAME, f"{shown} lines of the attempts file, as the page shows", f"{there} lines", PUT)
+    return None
+
+
+def _history_unfit(ground: Ground, known: "Shown", here: "Shown") -> VerifiedLine | None:
+    """Why the revisions and anchors that a page says it shows can't be those."""
+    own = len(ground.loaded.history)
+    if not here.covers(known):
+        expected = f"revisions and anchors {known.as_text}, as the page shows"
+        return uncheckable(STEP, NAME, expected, here.as_text, LATER)
+    if len(known.anchored) <= own:
+        expected = f"the run's own revision {own} among those that it shows"
+        return fails(STEP, NAME, expected, f"{len(known.anchored) - 1} revisions", RESTORE)
+    return None

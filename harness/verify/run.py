@@ -15,7 +15,6 @@ from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.audit import Audit
 from harness.records.base import decode_json
 from harness.records.verification import Verification, VerifiedLine
-from harness.snapshots.store import frozen_folder
 from harness.verify.apart import gates_apart_hold, parts_hold, smoke_holds
 from harness.verify.attempts import attempts_hold
 from harness.verify.attestation import attestation_lines
@@ -23,10 +22,14 @@ from harness.verify.files import AUDIT, audit_holds, detached, files_hold, judge
 from harness.verify.ground import RESTORE, Ground, Lines, fails, holds, uncheckable
 from harness.verify.junit import junit_holds
 from harness.verify.records import baseline_holds, derived_hold, records_hold
+from harness.verify.revisions import revisions_hold
 from harness.verify.signers import Signers
 from harness.verify.snapshots import snapshots_hold
+from harness.verify.timestamp import timestamp_holds
 
 STEPS: tuple[tuple[str, Callable[[Ground], Lines]], ...] = (
+    ("revisions", revisions_hold),
+    ("timestamp", timestamp_holds),
     ("files", files_hold),
     ("judgements", judgements_hold),
     ("audit", audit_holds),
@@ -48,15 +51,16 @@ def verify(
     note: Callable[[str], None] = lambda _: None,
     *,
     signers: Signers | None = None,
+    authority: bytes | None = None,
 ) -> Verification:
     """Everything that can be verified of a run folder; nothing is raised for what is wrong with it.
 
     `note` is told each step before it is taken. `signers`: who may have signed the run's statement. Where they are
-    given, a run that none of them signed fails.
+    given, a run that none of them signed fails. `authority`: certificates (PEM) that time stamps are verified against.
     """
     folder, tree = RunFolder(path), tree or places()
     lines: list[VerifiedLine] = []
-    ground = grounded(folder, tree, lines)
+    ground = grounded(folder, tree, lines, authority)
     if ground is not None:
         for name, step in STEPS:
             note(name)
@@ -75,11 +79,13 @@ def verify(
     )
 
 
-def grounded(folder: RunFolder, tree: Places, lines: list[VerifiedLine]) -> Ground | None:
+def grounded(
+    folder: RunFolder, tree: Places, lines: list[VerifiedLine], authority: bytes | None = None
+) -> Ground | None:
     """What the steps stand on; None, with its line, where the audit record or its protocol can't be had."""
     audit = _audit(folder, lines)
     loaded = _protocol(audit, tree, lines) if audit is not None else None
-    return None if audit is None or loaded is None else Ground(loaded, folder, audit, tree)
+    return None if audit is None or loaded is None else Ground(loaded, folder, audit, tree, authority)
 
 
 def _sha256(folder: RunFolder) -> str:
@@ -107,13 +113,13 @@ def _audit(folder: RunFolder, lines: list[VerifiedLine]) -> Audit | None:
 
 
 def _protocol(audit: Audit, tree: Places, lines: list[VerifiedLine]) -> LoadedProtocol | None:
-    """The protocol in use, under the digest that the audit record names."""
+    """The protocol of the tree, under the digest that the audit record names: in force, or superseded since."""
     name = f"protocol {audit.protocol}"
     if audit.protocol not in protocol_ids(tree):
         lines.append(uncheckable("protocol", name, "a protocol of this tree", "no such folder", "Add it."))
         return None
     try:
-        loaded = load_protocol(audit.protocol, tree)
+        loaded = load_protocol(audit.protocol, tree, audit.protocol_digest)
     except ProtocolError as error:
         lines.append(fails("protocol", error.where, error.expected, error.found, error.todo))
         return None
@@ -123,11 +129,8 @@ def _protocol(audit: Audit, tree: Places, lines: list[VerifiedLine]) -> LoadedPr
     if loaded.digest == audit.protocol_digest:
         lines.append(holds("protocol", name, loaded.digest, loaded.digest))
         return loaded
-    index = frozen_folder(audit.protocol, tree) / "index.json"
-    named = index.is_file() and audit.protocol_digest.encode() in index.read_bytes()
     todo = "Take the protocol's files from the revision under which the run was made."
-    say = fails if named else uncheckable
-    lines.append(say("protocol", f"{name}: digest", audit.protocol_digest, loaded.digest, todo))
+    lines.append(uncheckable("protocol", f"{name}: digest", audit.protocol_digest, loaded.digest, todo))
     return None
 
 

@@ -10,7 +10,7 @@ from harness.files import read_bytes
 from harness.journal.folder import difference
 from harness.ledgers.executions import read_executions
 from harness.protocols.grids import RowKey, UnitKey, executed_grid
-from harness.protocols.load import protocol_ids, read_protocol
+from harness.protocols.load import protocol_ids, read_registration
 from harness.records.protocol import BaselinedProtocol, DepthProtocol, FrozenBaseline
 from harness.snapshots.content import (
     containers_of,
@@ -37,7 +37,7 @@ STEP = "snapshots"
 
 def snapshots_hold(ground: Ground) -> Lines:
     """What is frozen is unaltered, and this run's units are it, where the two can be compared at all."""
-    protocol, name = ground.loaded.protocol, ground.loaded.protocol.id
+    protocol, name = ground.loaded.protocol, ground.loaded.results
     if not is_frozen(name, ground.tree):
         yield nothing(STEP, f"snapshots/{name}", "none", "unfrozen: no run of this protocol was accepted")
         return
@@ -85,7 +85,7 @@ def _index(ground: Ground, frozen: Frozen) -> Lines:
     """The index in canonical bytes and under its pins; of the accepted run, the one that follows from it."""
     path, index = frozen.folder / "index.json", frozen.index
     stored = sha256_hex(read_bytes(path, what="snapshot index"))
-    where = f"snapshots/{index.protocol}/formal/index.json"
+    where = f"snapshots/{ground.loaded.results}/formal/index.json"
     pairs: list[tuple[object, object, object]] = [(f"{where}: canonical bytes", digest(index), stored)]
     pairs += [(f"{where}: pin of {name}", sha256, stored) for name, sha256 in _pins(ground)]
     if _is_accepted(ground, frozen):
@@ -102,9 +102,10 @@ def _index(ground: Ground, frozen: Frozen) -> Lines:
 def _pins(ground: Ground) -> Iterator[tuple[str, str]]:
     """The protocols of the tree whose baseline these results are, with the digest that they pin."""
     for name in protocol_ids(ground.tree):
-        protocol = read_protocol(ground.tree.protocols / name / "protocol.toml")
+        protocol = read_registration(name, ground.tree)
         pinned = protocol.baseline if isinstance(protocol, BaselinedProtocol) else None
-        if isinstance(pinned, FrozenBaseline) and pinned.protocol == ground.loaded.protocol.id:
+        own = (ground.loaded.protocol.id, ground.loaded.digest)
+        if isinstance(pinned, FrozenBaseline) and (pinned.protocol, pinned.protocol_digest) == own:
             yield name, pinned.index_sha256
 
 
@@ -124,7 +125,7 @@ def _verdicts(ground: Ground, frozen: Frozen) -> Lines:
 
 def _tensors(ground: Ground, frozen: Frozen) -> Lines:
     """Tensor digests belong to one environment; in another there is nothing to compare."""
-    there = frozen_environment(ground.loaded.protocol.id, ground.tree)
+    there = frozen_environment(ground.loaded.results, ground.tree)
     if there != ground.evidence.environment:
         words = difference(msgspec.json.encode(ground.evidence.environment), msgspec.json.encode(there))
         yield nothing(STEP, "frozen tensors", words[0], f"{words[1]}: another environment")
@@ -143,5 +144,5 @@ def _same(ground: Ground, key: UnitKey, made: bytes, frozen: Frozen, name: str) 
         return
     if stored != made:
         expected, found = difference(made, stored)
-        where = f"journal/{key.name}.json and snapshots/{ground.loaded.protocol.id}/formal/{name}.json"
+        where = f"journal/{key.name}.json and snapshots/{ground.loaded.results}/formal/{name}.json"
         yield fails(STEP, where, expected, found, AGAIN)

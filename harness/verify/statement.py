@@ -12,6 +12,7 @@ from typing import Literal
 from harness.canon import sha256_hex
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.files import file_sha256
+from harness.protocols.load import PROFILE
 from harness.records.attestation import (
     PREDICATE_TYPE,
     STATEMENT_TYPE,
@@ -48,14 +49,14 @@ def subjects_of(ground: Ground, *, frozen: bool) -> dict[str, str]:
         found |= {name: sha256_hex(make(ground)) for name, make in DERIVED.items()}
     found |= _tree(ground.folder.path / JUDGEMENTS, f"{JUDGEMENTS}/")
     if frozen:
-        protocol = ground.loaded.protocol.id
-        found |= _tree(frozen_folder(protocol, ground.tree).parent, f"{FROZEN}{protocol}/")
+        results = ground.loaded.results
+        found |= _tree(frozen_folder(results, ground.tree).parent, f"{FROZEN}{results}/")
     return found
 
 
 def has_frozen(ground: Ground) -> bool:
     """Whether there are frozen results that this run is held against."""
-    return is_frozen(ground.loaded.protocol.id, ground.tree) and not_comparable(ground) is None
+    return is_frozen(ground.loaded.results, ground.tree) and not_comparable(ground) is None
 
 
 def names(statement: Statement) -> Iterator[tuple[str, str]]:
@@ -93,9 +94,11 @@ def _result(ground: Ground, not_checkable: tuple[str, ...]) -> RunResult:
 def _configuration(ground: Ground) -> dict[str, str]:
     """What the run and its claims were judged under: the protocol's files, its claims and its model's profile."""
     loaded, root = ground.loaded, ground.tree.root
-    paths = [loaded.folder / name for name in ("manifest.json", "protocol.toml", CLAIM_RULES)]
-    paths += [ground.tree.models / loaded.protocol.model.profile / "profile.toml"]
-    return {path.relative_to(root).as_posix(): _sha256(path) for path in paths if path.is_file()}
+    own, model = ground.tree.protocols / loaded.protocol.id, ground.tree.models / loaded.protocol.model.profile
+    kept = loaded.folder / PROFILE  # of a superseded protocol, whose files keep the names that they had
+    paths = {own / name: loaded.folder / name for name in ("manifest.json", "protocol.toml", CLAIM_RULES)}
+    paths[model / PROFILE] = kept if kept.is_file() else model / PROFILE
+    return {name.relative_to(root).as_posix(): _sha256(path) for name, path in paths.items() if path.is_file()}
 
 
 def _run(ground: Ground, not_checkable: tuple[str, ...]) -> AttestedRun:

@@ -12,7 +12,7 @@ from harness.canon import canonical_bytes, sha256_hex
 from harness.errors import JournalError
 from harness.export.columns import COLUMNS
 from harness.inputs.fetch import NotFetched
-from harness.places import places
+from harness.places import Places, places
 from harness.protocols.load import load_protocol
 from harness.records.audit import SnapshotIndex
 from harness.records.base import decode_json
@@ -122,12 +122,16 @@ def test_profile_record_of_another_checkpoint(tmp_path):
     assert "# DIFFERS" in call("profile", "record", folder, *CHECKPOINT[1:]).stdout
 
 
-def test_freeze(monkeypatch):
-    """The digest and what is owed."""
-    loaded = load_protocol("deepseek-behavior")
-    monkeypatch.setattr("harness.cli.freeze.freeze_protocol", lambda *_, **__: loaded)
+def test_freeze(monkeypatch, tmp_path):
+    """The digest and what is owed, in a tree of the test's own."""
+    tree = Places(tmp_path)
+    shutil.copytree(places().protocols / "deepseek-behavior", tree.protocols / "deepseek-behavior")
+    shutil.copytree(places().models / "deepseek-v2-lite-chat", tree.models / "deepseek-v2-lite-chat")
+    monkeypatch.setenv("HARNESS_ROOT", str(tmp_path))
     made = record(call("freeze", "deepseek-behavior", "--json"), FrozenProtocol)
+    loaded = load_protocol("deepseek-behavior", tree)
     assert (made.protocol_digest, made.unfrozen) == (loaded.digest, loaded.unfrozen)
+    assert made.unfrozen
     assert made.frozen + len(made.unfrozen) == len(loaded.manifest.sources)
 
 

@@ -184,7 +184,7 @@ def test_a_snapshot_of_another_token(case: Case) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"protocol_digest": "0" * 64}, "protocol_digest: expected"),
+        ({"protocol_digest": "0" * 64}, "digest in force, and of snapshots/mini-behavior/formal: expected 0000"),
         ({"protocol": "another"}, "protocol: expected mini-behavior, found another"),
         ({"tier": "smoke"}, "tier: expected formal, found smoke"),
         ({"origins": []}, "origins: expected True"),
@@ -194,7 +194,7 @@ def test_an_index_that_is_not_this_protocols(case: Case, change: dict[str, Any],
     """Frozen results of another protocol, revision or tier, or of no run, are refused before anything is compared."""
     accept(case.run, Places(case.tree))
     edit(case.tree / "snapshots" / MINI / "formal/index.json", lambda one: one.update(change))
-    with pytest.raises(SnapshotError, match=words):
+    with pytest.raises(HarnessError, match=words):
         read_frozen(MINI, Places(case.tree))
 
 

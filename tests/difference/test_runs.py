@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 from pregate_support.mini import MINI, copy_tree
+from pregate_support.revising import amended
 
 from harness.canon import canonical_bytes, ids_sha256
-from harness.errors import ComparisonError, HarnessError, ProtocolError
+from harness.errors import ComparisonError, HarnessError
 from harness.places import Places
-from harness.protocols.load import digest_files, load_protocol, read_protocol
-from harness.records.base import decode_json
 from harness.records.difference import NotDecoded
-from harness.records.manifest import Manifest
 from harness.snapshots.store import accept
 
 
@@ -177,22 +175,10 @@ def test_a_port_is_named(fresh_run, formal_run, compared, remade):
     assert (record.a.port, record.b.port) == (False, True)
 
 
-def amend(folder: Path) -> str:
-    """Another title in the protocol, with its digest files; its new digest."""
-    path = folder / "protocol.toml"
-    path.write_text(re.sub(r'^title = ".*"', 'title = "Another"', path.read_text(), flags=re.MULTILINE))
-    manifest = decode_json(
-        (folder / "manifest.json").read_bytes(), Manifest, where=folder, error=ProtocolError, todo=""
-    )
-    for name, text in digest_files(folder, read_protocol(path), manifest).items():
-        (folder / name).write_text(text)
-    return load_protocol(folder.name, Places(folder.parents[2])).digest
-
-
 def test_a_protocols_field_is_named_where_both_revisions_are_at_hand(fresh_run, formal_run, compared, remade):
     """Each run lies in its own tree. Without one of them its digest is what there is, and why."""
     folder = fresh_run.parents[2] / "fixtures/protocols" / MINI
-    digest = amend(folder)
+    digest = amended(Places(fresh_run.parents[2]), "Another", protocol=MINI).digest
     remade(fresh_run, spec=lambda one: one.update(protocol_digest=digest))
     record = compared(formal_run, fresh_run)
     assert fields(record) == [("protocol", "digest"), ("protocol", "title")]

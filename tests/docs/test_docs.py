@@ -36,6 +36,7 @@ TABLES = {
     "sampling.md": ("sampling", "sampling_ledger"),
     "claims.md": ("claims",),
     "verify.md": ("verification",),
+    "freezing.md": ("revision",),
     "attempts.md": ("attempts_file",),
     "cli.md": ("verbs",),
     "attestation.md": ("attestation",),

@@ -15,7 +15,6 @@ from harness.errors import JournalError
 from harness.journal.attempts_file import NAME, AttemptsFile, attempt_rows, chained
 from harness.journal.folder import RunFolder
 from harness.places import Places
-from harness.run.attempting import enter_beginning, enter_end, enter_refusal, outcome_of, require_enterable
 from harness.protocols.load import load_protocol
 from harness.records.attempts import (
     Attempt,
@@ -26,6 +25,7 @@ from harness.records.attempts import (
     UnsaidRequest,
     WhileLoading,
 )
+from harness.run.attempting import enter_beginning, enter_end, enter_refusal, outcome_of, require_enterable
 
 
 def entered(tree: Path):

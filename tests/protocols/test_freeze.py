@@ -5,7 +5,8 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from harness.cli.freeze import freeze_protocol, require_input_digests
+from harness.cli.freeze import freeze_protocol
+from harness.cli.freezing import require_input_digests
 from harness.errors import InputError, ProtocolError
 from harness.places import Places
 from harness.protocols.freeze import (
@@ -58,7 +59,7 @@ def test_a_protocol_in_use_is_not_frozen_anew(where: str, tree: Places):
 def test_an_empty_folder_is_no_use(tree: Places):
     """An empty reports folder holds no run."""
     (tree.reports / PROTOCOL).mkdir(parents=True)
-    require_unused(PROTOCOL, tree)
+    require_unused(tree.protocols / PROTOCOL, tree)
 
 
 def test_published_ids_that_the_rule_does_not_give_are_refused(loaded: LoadedProtocol):

@@ -37,6 +37,7 @@ ORDER = (
     "deviations",
     "gates",
     "attempts",
+    "history",
     "environment",
     "ladder",
     "ledgers",
@@ -420,7 +421,7 @@ def test_a_part_that_is_not_there_is_named(hand_run, tmp_path, reading):
     assert "Not there: ledger: expected a readable ledger, found No such file or directory" in said
     assert "environment and placement: expected a readable assembled run" in said
     assert [one.get("id") for one in tree.iter("section")] == [
-        "claims", "prohibited", "deviations", "gates", "attempts", "diagnostics", "cells", "records",
+        "claims", "prohibited", "deviations", "gates", "attempts", "history", "diagnostics", "cells", "records",
     ]  # fmt: skip
     assert "SUPPORTED" not in words(section(tree, "claims"))
 
@@ -454,5 +455,5 @@ def test_any_text_anywhere_is_shown_exactly(page_of_text, reading, text):
     assert reading.text_in(tree.find(".//details[@class='cell']/summary/span")) == text
     assert reading.text_in(section(tree, "deviations").findall(".//td")[-1]) == text
     assert len(list(tree.iter("script"))) == 1
-    short = ["claims", "prohibited", "deviations", "gates", "attempts", "cells", "records"]
+    short = ["claims", "prohibited", "deviations", "gates", "attempts", "history", "cells", "records"]
     assert [one.get("id") for one in tree.iter("section")] == short

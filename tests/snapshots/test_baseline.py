@@ -112,13 +112,14 @@ def test_what_a_sampling_baseline_lacks_is_counted_once():
 
 def test_a_sampling_baseline_of_several_replicates_is_refused(monkeypatch):
     """Which of them a seed should be held against, nobody registered."""
-    loaded, before = load_protocol("nano-cross-source-sampling"), load_protocol("nano-behavior")
+    loaded = load_protocol("nano-cross-source-sampling")
+    before = load_protocol(loaded.protocol.baseline.protocol)
     grids = {name: replace(grid, replicates=("greedy", "other")) for name, grid in before.protocol.grids.items()}
     several = dataclasses.replace(before, protocol=replace(before.protocol, grids=grids))
     monkeypatch.setattr(baseline, "load_protocol", lambda *_: several)
     keys, tree = loaded.units("formal", loaded.domains), Places(Path(__file__).parents[2])
     with pytest.raises(
-        ProtocolError, match="baseline nano-behavior: expected one replicate a source, found greedy, other"
+        ProtocolError, match=f"baseline {before.protocol.id}: expected one replicate a source, found greedy, other"
     ):
         frozen_baseline(loaded, keys, tree)
 

@@ -495,8 +495,8 @@ def test_an_unknown_protocol_cannot_be_checked(whole_run, tree, judge):
     assert judge(whole_run)[0] == "not checkable"
 
 
-def test_an_unfrozen_protocol_that_was_edited_cannot_be_checked(whole_run, tree, judge):
-    """Edited with its digest files: another protocol by now, and no frozen result says which was meant."""
+def test_a_protocol_that_was_edited_is_refused(whole_run, tree, judge, tmp_path):
+    """Edited with its digest files: runs of the tree say which was meant. A run elsewhere is of another protocol."""
     folder = tree / "fixtures/protocols" / COMPLETION
     path = folder / "protocol.toml"
     path.write_text(re.sub(r'^title = ".*"', 'title = "Another"', path.read_text(), flags=re.MULTILINE))
@@ -506,8 +506,11 @@ def test_an_unfrozen_protocol_that_was_edited_cannot_be_checked(whole_run, tree,
     for name, text in digest_files(folder, read_protocol(path), manifest).items():
         (folder / name).write_text(text)
     verdict, lines = judge(whole_run)
-    assert verdict == "not checkable"
-    assert "digest" in names(lines)
+    assert verdict == "fails"
+    assert "digest in force, and of reports/" in names(lines)
+    with_no_runs = shutil.copytree(tree, tmp_path / "tree", symlinks=True, ignore=shutil.ignore_patterns("reports"))
+    elsewhere = verify(whole_run, Places(with_no_runs))
+    assert (elsewhere.verdict, elsewhere.lines[0].where) == ("not checkable", f"protocol {COMPLETION}: digest")
 
 
 def test_without_the_smoke_run_beside_it_a_part_cannot_be_checked(whole_run, judge):

@@ -10,7 +10,7 @@ import torch
 
 from harness.errors import ModelError
 from harness.model.cpu import cpu_name
-from harness.model.here import PACKAGES
+from harness.model.here import PACKAGES, STEERING
 from harness.model.load import LoadedModel
 from harness.model.process import ALLOCATOR
 from harness.records.protocol import Software
@@ -64,9 +64,6 @@ def read_environment(loaded: LoadedModel, effective: dict[str, Any], checkpoint:
         generation_config={name: json.dumps(value) for name, value in sorted(effective.items())},
         checkpoint=checkpoint,
     )
-
-
-STEERING = ("ATEN_", "CUBLAS_", "DNNL_", "KMP_", "MKL_", "NVIDIA_TF32_", "OMP_", "ONEDNN_", "TORCH_", "PYTORCH_")
 
 
 def _kernels() -> dict[str, str]:

@@ -55,7 +55,7 @@ def single_changes(
     found = [] if other is None else [*_of_forward(base, other.forward), *_of_load(base, other.load)]
     found += _untried(base, between, turned=turned, named={one.field for one in found})
     named = {one.field for one in found}
-    return (*found, *(one for one in _besides(base, registered) if one.field.partition(" ")[0] not in named))
+    return (*found, *(one for one in _besides(base, registered) if one.field not in named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _besides(base: Conditions, registered: Registered) -> Iterator[Single]:
         device = device_for(placement, registered.execution)
         if placement != base.load.placement and device == base.load.device:
             changed = {"placement": placement, "device": device}
-            yield _load(BESIDES, f"placement {placement.id}", base, base.load.placement.id, placement.id, **changed)
+            yield _load(BESIDES, "placement", base, base.load.placement.id, placement.id, **changed)
 
 
 def _alone(base: Conditions) -> Single:

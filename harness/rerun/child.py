@@ -34,22 +34,32 @@ def make_trial(trial: Trial) -> TrialReport:
 
     A forward that can't be made is `untried` with what the library said; the others are made all the same.
     """
-    load, checkpoint = trial.load, Path(trial.load.checkpoint)
+    model, digests = load_as_asked(trial.load)
+    try:
+        return report_of(model, digests, trial)
+    finally:
+        model.close()
+
+
+def load_as_asked(load: Load) -> tuple[LoadedModel, dict[str, str]]:
+    """The model, and its files' SHA-256. ModelError where the checkpoint isn't the profile's, or can't be loaded so."""
+    checkpoint = Path(load.checkpoint)
     check_shape(load.profile, checkpoint)
     check_special_ids(load.profile, checkpoint)
     digests = digests_of_a_run(load.profile, checkpoint)
     _require_code(load, digests)
-    model = load_model(load.profile, execution_of(load), load.placement, checkpoint)
-    try:
-        ids = load.profile.special_ids
-        return TrialReport(
-            environment=read_environment(model, {}, digests),
-            placement=placement_facts(model.model, load.placement.id, load.profile, model.device),
-            forwards=tuple(_tried(model, one, ids) for one in trial.forwards),
-            traces=tuple(_traced(model, one, ids.pad) for one in trial.forwards) if trial.trace else (),
-        )
-    finally:
-        model.close()
+    return load_model(load.profile, execution_of(load), load.placement, checkpoint), digests
+
+
+def report_of(model: LoadedModel, digests: dict[str, str], trial: Trial) -> TrialReport:
+    """What is read back, then every forward of a trial, then its traces, which set the model's config their own way."""
+    load, ids = trial.load, trial.load.profile.special_ids
+    return TrialReport(
+        environment=read_environment(model, {}, digests),
+        placement=placement_facts(model.model, load.placement.id, load.profile, model.device),
+        forwards=tuple(_tried(model, one, ids) for one in trial.forwards),
+        traces=tuple(_traced(model, one, ids.pad) for one in trial.forwards) if trial.trace else (),
+    )
 
 
 def _require_code(load: Load, digests: dict[str, str]) -> None:
@@ -75,7 +85,7 @@ def _words(error: Exception) -> str:
 
 
 def _made(model: LoadedModel, forward: Forward, ids: SpecialIds) -> ForwardReport:
-    forced, row, asked = _forced(forward, ids.pad), forward.row, forward.candidates
+    forced, row, asked = forced_of(forward, ids.pad), forward.row, forward.candidates
     logits = step_logits(model, forced, program=forward.program, contract=forward.contract, ids=ids)
     found, rule = row_logits(logits, row, asked), forward.rule
     if isinstance(rule, ByTape):
@@ -92,8 +102,8 @@ def _made(model: LoadedModel, forward: Forward, ids: SpecialIds) -> ForwardRepor
     return ForwardReport(token=chosen.token, candidates=(one, other), edge=chosen.edge, logits_sha256=found.sha256)
 
 
-def _forced(forward: Forward, pad: int) -> Forced:
-    """The batch as the programs take it: rows of one width, whatever their own padding was."""
+def forced_of(forward: Forward, pad: int) -> Forced:
+    """The batch as the programs take it: rows of one width, each padded on the left up to it."""
     ids, mask = _left_padded([(row.left_padding, row.prompt_ids) for row in forward.rows], pad)
     return Forced(ids, mask, [row.forced for row in forward.rows], forward.step)
 

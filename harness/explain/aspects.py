@@ -9,6 +9,7 @@ from typing import get_args
 
 import msgspec
 
+from harness.canon import ids_sha256
 from harness.compare import common_prefix
 from harness.difference.leaves import ABSENT, differing, leaves
 from harness.difference.side import Side, SideUnit
@@ -42,13 +43,14 @@ NAMED = 8  # members that stand for a larger table
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell that both sides have, with its units and what compare found besides."""
+    """One cell that both sides have, with its units, what compare found besides, and the step in which it parts."""
 
     a: Side
     b: Side
     units: tuple[SideUnit, SideUnit]
     condition: str
     facts: tuple[Fact, ...]
+    step: int | None
 
 
 def aspects(cell: Cell) -> tuple[Aspect, ...]:
@@ -109,8 +111,12 @@ def _prompt(cell: Cell) -> Aspect:
 
 
 def _batch(cell: Cell) -> Aspect:
-    """Rows in order; their width and the row's own padding where both sides hold it."""
+    """Rows in order, and what the others have before the step; width and padding where both sides hold them."""
     sides: list[Held] = [{"rows": str(len(unit.cells)), "conditions": " ".join(unit.cells)} for unit in cell.units]
+    beside = [_beside(unit, cell) for unit in cell.units]
+    if beside[0] != beside[1]:
+        for held, digests in zip(sides, beside, strict=True):
+            held["tokens_beside"] = ", ".join(one for one in digests if one not in beside[0] or one not in beside[1])
     if not all(cell.condition in unit.rows for unit in cell.units):
         return _aspect("batch", sides, why=NO_PROMPT_IDS)
     for held, unit in zip(sides, cell.units, strict=True):
@@ -119,6 +125,12 @@ def _batch(cell: Cell) -> Aspect:
         held["prompts"] = " ".join(row.prompt_sha256[:16] for row in unit.rows.values())
     same = sides[0] == sides[1]
     return _aspect("batch", ({k: v for k, v in held.items() if not same or k != "prompts"} for held in sides))
+
+
+def _beside(unit: SideUnit, cell: Cell) -> list[str]:
+    """Digests, by condition, of what the other rows have before the step; arithmetic of a batch may depend on them."""
+    rows = {name: one["generated_ids"] for name, one in unit.cells.items() if "generated_ids" in one}
+    return [f"{name} {ids_sha256(ids[: cell.step or 0])[:16]}" for name, ids in rows.items() if name != cell.condition]
 
 
 def _drawn(cell: Cell, name: AspectName) -> Aspect:

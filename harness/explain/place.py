@@ -36,13 +36,13 @@ def divergence(sides: tuple[Side, Side], compared: SideComparison, named: Named 
         explained=chosen,
         differing=Count(count=len(differing), of=len(compared.cells)),
         aspects=aspects(cell),
-        tape=tape_step(cell, step_of(chosen)),
+        tape=tape_step(cell),
     )
 
 
 def cell_of(sides: tuple[Side, Side], compared: SideComparison, found: CellPair) -> Cell:
     """A compared cell with the units that it is of."""
-    return Cell(*sides, _units(sides, found), found.condition, compared.facts)
+    return Cell(*sides, _units(sides, found), found.condition, compared.facts, step_of(found))
 
 
 def _units(sides: tuple[Side, Side], found: CellPair) -> tuple[SideUnit, SideUnit]:

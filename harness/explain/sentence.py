@@ -139,7 +139,8 @@ def _rerun(made: Rerun) -> Iterator[str]:
 def _machine(environment: Environment) -> str:
     named = [f"{name} {environment.packages[name]}" for name in VERSIONS if name in environment.packages]
     device = ", ".join(environment.gpus) or environment.cpu
-    return ", ".join([*named, device])
+    count = f"{environment.threads} {'thread' if environment.threads == 1 else 'threads'}"
+    return ", ".join([*named, device, count])
 
 
 def _gives(side: SideRerun | Untried) -> str:
@@ -165,14 +166,15 @@ def _searched(search: Search | NoSearch) -> Iterator[str]:
         yield f"no single change was tried ({search.reason})"
         return
     tried = [one for one in search.changes if isinstance(one.outcome, StepResult)]
-    back = [one for one in tried if one.restores]
     base, wanted = search.base.upper(), search.wanted.upper()
-    if not back:
-        yield f"none of {len(tried)} single changes to {base}'s conditions gives {wanted}'s token"
-    else:
-        told = ", ".join(change_text(one) for one in back)
-        each = "this single change" if len(back) == 1 else "each of these single changes alone"
-        yield f"of {len(tried)} tried, {each} to {base}'s conditions gives {wanted}'s token: {told}"
+    what = f"single change to {base}'s conditions gives {wanted}'s token"
+    if not any(one.restores for one in tried):
+        yield f"no {what}, of {len(tried)} tried"
+    for kind, which in (("between the sides", "in what the sides differ in"), ("tried besides", "in what they don't")):
+        of = [one for one in tried if one.kind == kind]
+        if back := [change_text(one) for one in of if one.restores]:
+            each = f"this {what}" if len(back) == 1 else f"each of these as a {what}"
+            yield f"{which}, {each}, of {len(of)} tried: {', '.join(back)}"
     if untried := [one.field for one in search.changes if isinstance(one.outcome, Untried)]:
         yield f"untried: {', '.join(untried)}"
 

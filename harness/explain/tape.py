@@ -13,10 +13,10 @@ NO_PROTOCOL = "its protocol isn't here under the side's digest"
 NO_ACCOUNT = "frozen results hold no distance: it is the machine's own"
 
 
-def tape_step(cell: Cell, step: int | None) -> TapeStep:
+def tape_step(cell: Cell) -> TapeStep:
     """Z and u of the step on both sides."""
     one, other = (
-        _side(side, unit, cell.condition, step) for side, unit in zip((cell.a, cell.b), cell.units, strict=True)
+        _side(side, unit, cell.condition, cell.step) for side, unit in zip((cell.a, cell.b), cell.units, strict=True)
     )
     return TapeStep(a=one, b=other)
 

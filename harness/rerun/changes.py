@@ -67,16 +67,30 @@ class Registered:
 
 
 def _of_forward(base: Conditions, other: Forward) -> Iterator[Single]:
-    """Prompt or batch, draws, program."""
+    """Prompt or batch or what the rows beside it have, draws, program."""
     own = base.forward
     if own.rows != other.rows:
-        field = "prompt" if own.rows[own.row].prompt_ids != other.rows[other.row].prompt_ids else "batch"
-        changed = {"rows": other.rows, "row": other.row}
-        yield _forward(BETWEEN, field, base, batch_words(own), batch_words(other), **changed)
+        field, before, after = _rows(own, other)
+        yield _forward(BETWEEN, field, before, after, base=base, rows=other.rows, row=other.row)
     if own.rule != other.rule:
-        yield _forward(BETWEEN, "draws", base, rule_words(own), rule_words(other), rule=other.rule)
+        yield _forward(BETWEEN, "draws", rule_words(own), rule_words(other), base=base, rule=other.rule)
     if own.program != other.program:
-        yield _forward(BETWEEN, "program", base, own.program, other.program, program=other.program)
+        yield _forward(BETWEEN, "program", own.program, other.program, base=base, program=other.program)
+
+
+def _rows(own: Forward, other: Forward) -> tuple[str, str, str]:
+    """What two batches differ in: the row's prompt, the batch's shape, or tokens of other rows before the step."""
+    if own.rows[own.row].prompt_ids != other.rows[other.row].prompt_ids:
+        return "prompt", batch_words(own), batch_words(other)
+    if _shape(own) != _shape(other):
+        return "batch", batch_words(own), batch_words(other)
+    pairs = zip(own.rows, other.rows, strict=True)
+    names = ", ".join(one.condition for one, two in pairs if one.forced != two.forced)
+    return "tokens beside", f"its own of {names}", "the other side's"
+
+
+def _shape(forward: Forward) -> list[tuple[str, int, tuple[int, ...]]]:
+    return [(one.condition, one.left_padding, one.prompt_ids) for one in forward.rows]
 
 
 def _of_load(base: Conditions, other: Load) -> Iterator[Single]:
@@ -84,18 +98,18 @@ def _of_load(base: Conditions, other: Load) -> Iterator[Single]:
     own = base.load
     if own.checkpoint != other.checkpoint:
         changed = {"checkpoint": other.checkpoint, "profile": other.profile}
-        yield _load(BETWEEN, "checkpoint", base, "its own", "the other side's", **changed)
+        yield _load(BETWEEN, "checkpoint", "its own", "the other side's", base=base, **changed)
     for name in PLAIN:
         before, after = getattr(own, name), getattr(other, name)
         if before != after:
-            yield _load(BETWEEN, name, base, str(before), str(after), **{name: after})
+            yield _load(BETWEEN, name, str(before), str(after), base=base, **{name: after})
     for name in sorted({*own.variables, *other.variables}):
         before, after = own.variables.get(name), other.variables.get(name)
         if before != after:
             yield _variable(BETWEEN, base, name, after)
     if (own.placement, own.device) != (other.placement, other.device):
         changed = {"placement": other.placement, "device": other.device}
-        yield _load(BETWEEN, "placement", base, own.placement.id, other.placement.id, **changed)
+        yield _load(BETWEEN, "placement", own.placement.id, other.placement.id, base=base, **changed)
 
 
 def _untried(base: Conditions, between: tuple[Aspect, ...], *, turned: bool, named: set[str]) -> Iterator[Single]:
@@ -112,37 +126,37 @@ def _untried(base: Conditions, between: tuple[Aspect, ...], *, turned: bool, nam
 def _besides(base: Conditions, registered: Registered) -> Iterator[Single]:
     """What often decides a last bit: batch, cache, program, threads, kernels, placement, dtype."""
     yield _alone(base)
-    yield _forward(BESIDES, "cache", base, "cache", "one forward without", program="whole")
+    yield _forward(BESIDES, "cache", "with", "without, in one forward", base=base, program="whole")
     program = "own_loop" if base.forward.program == "generate" else "generate"
-    yield _forward(BESIDES, "program", base, base.forward.program, program, program=program)
+    yield _forward(BESIDES, "program", base.forward.program, program, base=base, program=program)
     for name, values in OTHERS.items():
         own = getattr(base.load, name)
         value = next(one for one in values if one != own)
-        yield _load(BESIDES, name, base, str(own), str(value), **{name: value})
+        yield _load(BESIDES, name, str(own), str(value), base=base, **{name: value})
     if base.load.device == "cpu" and CAPABILITY not in base.load.variables:
         yield _variable(BESIDES, base, CAPABILITY, "default")
     for placement in registered.placements:
         device = device_for(placement, registered.execution)
         if placement != base.load.placement and device == base.load.device:
             changed = {"placement": placement, "device": device}
-            yield _load(BESIDES, "placement", base, base.load.placement.id, placement.id, **changed)
+            yield _load(BESIDES, "placement", base.load.placement.id, placement.id, base=base, **changed)
 
 
 def _alone(base: Conditions) -> Single:
     own = base.forward
-    after = batch_words(msgspec.structs.replace(own, rows=(own.rows[own.row],), row=0))
-    if isinstance(own.rule, BySeed):
-        return Single(BESIDES, "batch", batch_words(own), after, None, ONE_BATCH)
     alone = msgspec.structs.replace(own.rows[own.row], left_padding=0)
-    return _forward(BESIDES, "batch", base, batch_words(own), after, rows=(alone,), row=0)
+    before, after = batch_words(own), batch_words(msgspec.structs.replace(own, rows=(alone,), row=0))
+    if isinstance(own.rule, BySeed):
+        return Single(BESIDES, "batch", before, after, None, ONE_BATCH)
+    return _forward(BESIDES, "batch", before, after, base=base, rows=(alone,), row=0)
 
 
-def _forward(kind: ChangeKind, field: str, base: Conditions, before: str, after: str, **changed: Any) -> Single:
+def _forward(kind: ChangeKind, field: str, before: str, after: str, *, base: Conditions, **changed: Any) -> Single:
     made = Conditions(base.load, msgspec.structs.replace(base.forward, **changed))
     return Single(kind, field, before, after, made)
 
 
-def _load(kind: ChangeKind, field: str, base: Conditions, before: str, after: str, **changed: Any) -> Single:
+def _load(kind: ChangeKind, field: str, before: str, after: str, *, base: Conditions, **changed: Any) -> Single:
     made = Conditions(msgspec.structs.replace(base.load, **changed), base.forward)
     return Single(kind, field, before, after, made)
 
@@ -151,7 +165,7 @@ def _variable(kind: ChangeKind, base: Conditions, name: str, value: str | None) 
     kept = {key: one for key, one in base.load.variables.items() if key != name}
     variables = kept if value is None else kept | {name: value}
     before, after = base.load.variables.get(name, "unset"), "unset" if value is None else value
-    return _load(kind, f"variable {name}", base, words(before), words(after), variables=variables)
+    return _load(kind, f"variable {name}", words(before), words(after), base=base, variables=variables)
 
 
 def batch_words(forward: Forward) -> str:

@@ -77,12 +77,12 @@ def test_a_forced_step_is_the_runs_own(program, step, free, shared, loaded, mixe
 
 
 def test_another_token_before_it_is_another_step(free, shared, loaded, mixed):
-    """The control: one forced token changed in one row, and only that row's logits are others."""
+    """The control: one forced token changed in one row, and its logits are others; its mates' within rounding."""
     rows, logits = free["own_loop"]
     changed = [[*row[:4], 300, *row[5:]] if at == 3 else row for at, row in enumerate(rows)]
     found = logits_of(shared, loaded, forced_at(mixed, changed, 6), "own_loop")
-    assert torch.equal(found[:3], logits[6][:3])
-    assert not torch.equal(found[3], logits[6][3])
+    assert torch.allclose(found[:3], logits[6][:3], atol=1e-3)
+    assert not torch.allclose(found[3], logits[6][3], atol=1e-2)
 
 
 def test_one_forward_without_a_cache_says_the_same_and_not_in_the_same_bits(free, shared, loaded, mixed):
@@ -133,7 +133,9 @@ def test_another_seed_or_count_of_draws_is_another_draw(sampler):
     assert first == tokens(SeededDraw(7, 0.3, 0, 0.95, 3))
     assert first != tokens(SeededDraw(7, 0.3, 0, 0.95, 4))
     assert first != tokens(SeededDraw(8, 0.3, 0, 0.95, 3))
-    assert {one for one in tokens(SeededDraw(7, 0.3, 2, 1.0, 3)) if one > 1} == set(), "the two that top_k keeps"
+    ranked = torch.arange(50.0).flip(0).repeat(64, 1) * 1e-3
+    kept = {by_seed(ranked, row, (), draw=SeededDraw(7, 0.3, 2, 1.0, 3)).token for row in range(64)}
+    assert kept == {0, 1}, "the two that top_k keeps"
 
 
 def test_a_tape_draws_where_u_is(free):

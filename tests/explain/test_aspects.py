@@ -101,6 +101,17 @@ def test_a_prompt_is_named_by_position(run, copied, explained, token):
     assert differing(mate) == {"batch": ["prompts"]}
 
 
+def test_other_tokens_beside_a_row_are_the_batchs(run, copied, explained, token):
+    """Only those before the cell's step: another row that parted earlier is named, one that parts later isn't."""
+    other = copied(run, unit=lambda unit: [token(5, cell=0)(unit), token(2, cell=3)(unit), token(6, cell=4)(unit)])
+    source = explained(run, other).found.first.source_id
+    record = explained(run, other, cell=(source, "greedy", "s0_eos"))
+    assert differing(record) == {"batch": ["tokens_beside"]}
+    (field,) = next(one for one in record.found.aspects if one.name == "batch").differing
+    assert (field.a.split()[0], len(field.a.split(", "))) == ("s1_bos", 1)
+    assert differing(explained(run, other)) == {}
+
+
 def test_padding_is_the_batchs(run, copied, explained, token):
     """Another width of the same prompts."""
 

@@ -13,6 +13,9 @@ from harness.rerun import processes
 from harness.rerun.processes import environment, in_a_process
 from harness.rerun.trial import Trial
 
+# Threads that wait without spinning: on a busy machine two of them would take a minute.
+VARIABLES = {"ATEN_CPU_CAPABILITY": "default", "OMP_WAIT_POLICY": "PASSIVE"}
+
 
 @pytest.fixture
 def conditions(run, copied, forward_of):
@@ -33,7 +36,7 @@ def test_variables_that_steer_kernels_are_the_loads_alone(monkeypatch):
 
 def test_a_process_has_the_loads_settings(conditions, in_this_process):
     """Threads and kernels are read back there; the token is the one that is made here."""
-    load = msgspec.structs.replace(conditions.load, threads=2, variables={"ATEN_CPU_CAPABILITY": "default"})
+    load = msgspec.structs.replace(conditions.load, threads=2, variables=VARIABLES)
     report = in_a_process(Trial(load=load, forwards=(conditions.forward,), trace=True))
     assert (report.environment.threads, report.environment.cpu_capability) == (2, "DEFAULT")
     assert report.environment.kernels["env:ATEN_CPU_CAPABILITY"] == "default"

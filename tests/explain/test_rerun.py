@@ -60,7 +60,10 @@ def test_experts_are_the_change_that_brings_a_token_back(parted_pair, explained)
     assert (one.before, one.after, one.outcome.logits_sha256) == ("eager", "grouped_mm", a.outcome.logits_sha256)
     assert (a.elsewise, a.outcome.a.rank, a.outcome.b.rank, a.outcome.a.chance) == ((), 0, 1, NoChance())
     assert "experts from eager to grouped_mm" in record.sentence
-    assert "gives A's token: " in record.sentence
+    assert (
+        "in what the sides differ in, this single change to B's conditions gives A's token, of 1 tried: "
+        in record.sentence
+    )
 
 
 def test_the_trace_names_the_first_layer_that_has_experts(parted_pair, explained):
@@ -180,8 +183,18 @@ def test_a_token_that_no_run_gave_is_not_reproduced(run, copied, explained, toke
     assert record.rerun.same_bits
     assert isinstance(record.rerun.trace, TracePair)
     assert (record.rerun.search.base, record.rerun.search.wanted, back(record)) == ("a", "b", set())
-    assert "single changes to A's conditions gives B's token" in record.sentence
+    assert "no single change to A's conditions gives B's token, of 9 tried" in record.sentence
     assert "not the recorded token" in record.sentence
+
+
+def test_other_tokens_beside_a_row_are_a_change(run, copied, explained, token):
+    """Another row of the unit parted before: the row is made again beside A's rows too."""
+    other = copied(run, unit=lambda unit: [token(5, cell=0)(unit), token(2, cell=3)(unit)])
+    source = explained(run, other).found.first.source_id
+    record = explained(run, other, cell=(source, "greedy", "s0_eos"), again=True)
+    one = change(record, "tokens beside")
+    assert (one.kind, one.before, one.after) == ("between the sides", "its own of s1_bos", "the other side's")
+    assert isinstance(one.outcome, StepResult)
 
 
 def test_where_neither_is_reproduced_nothing_is_tried(run, copied, explained, token):

@@ -10,7 +10,7 @@ import typer
 
 from harness.canon import canonical_bytes
 from harness.cli import show
-from harness.cli.compare import EXIT, NOT_COMPARABLE, STYLE, Json, One, Other, fractions, side_words
+from harness.cli.compare import EXIT, NOT_COMPARABLE, STYLE, One, Other, fractions, side_words
 from harness.cli.working import working
 from harness.difference.make import comparison, read_sides
 from harness.errors import HarnessError
@@ -26,8 +26,8 @@ from harness.rerun.processes import in_a_process
 from harness.rerun.trials import Trials
 
 NOT_ASKED = "not asked for: --rerun"
-NOTHING = "no cell differs"
 
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout: the record.")]
 Again = Annotated[bool, typer.Option("--rerun", help="Make the step again here, under both sides' conditions.")]
 Folders = Annotated[
     list[Path] | None,
@@ -35,7 +35,9 @@ Folders = Annotated[
 ]
 Which = Annotated[
     tuple[str, str, str] | None,
-    typer.Option("--cell", metavar="SOURCE REPLICATE CONDITION", help="Cell to explain; default: parts earliest."),
+    typer.Option(
+        "--cell", metavar="SOURCE REPLICATE CONDITION", help="Cell to explain; default: the one that parts earliest."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the record into FILE too.")]
 

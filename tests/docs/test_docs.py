@@ -40,6 +40,7 @@ TABLES = {
     "cli.md": ("verbs",),
     "attestation.md": ("attestation",),
     "compare.md": ("difference",),
+    "explain.md": ("explanation",),
     "task-crn.md": ("taped",),
     "task-statistics.md": ("task_ledger",),
     "full-size.md": ("random_weights",),

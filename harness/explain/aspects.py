@@ -161,7 +161,7 @@ def _chosen(side: Side, unit: SideUnit, name: AspectName) -> Held:
 def _environment_digest(cell: Cell, name: AspectName) -> Aspect:
     """All that can be said where a side has no fields: the same digest, or nothing."""
     if cell.a.environment_sha256 == cell.b.environment_sha256:
-        return Aspect(name=name, state="same", held="by the environment's digest", differing=(), why="")
+        return Aspect(name=name, state="same", held="one environment, by its digest", differing=(), why="")
     return _unknown(name, NO_ENVIRONMENT)
 
 

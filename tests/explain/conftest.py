@@ -17,6 +17,7 @@ from pregate_support.parted import HEAD, SPARE, hidden_of, make_run, scaled, tie
 
 from harness.canon import digest
 from harness.difference.make import comparison, read_sides
+from harness.errors import ComparisonError
 from harness.explain.make import explanation
 from harness.explain.place import cell_of, divergence
 from harness.model.load import LoadedModel
@@ -32,6 +33,8 @@ from harness.rerun.trial import Trial, TrialReport, execution_of
 from harness.rerun.trials import Trials
 
 from ..difference.conftest import FrozenCopy, remake, say  # noqa: TID252 - the tests are no package of that name
+
+RESIDENT = "nano-resident"
 
 
 @pytest.fixture(scope="session")
@@ -138,6 +141,20 @@ def in_this_process() -> Iterator[Make]:
         model.close()
 
 
+@pytest.fixture(scope="session")
+def sparing(in_this_process) -> Make:
+    """The same but for loads that most tests have no use for, which are refused: another dtype, kernel or placement."""
+
+    def make(trial: Trial) -> TrialReport:
+        load = trial.load
+        spared = (load.dtype == "bfloat16", load.attention == "sdpa", load.variables, load.placement.id != RESIDENT)
+        if any(spared):
+            raise ComparisonError("these conditions", expected="a process", found="none", todo="Try elsewhere.")
+        return in_this_process(trial)
+
+    return make
+
+
 @dataclass(frozen=True)
 class Explaining:
     """Two folders explained, by trials of one making."""
@@ -158,9 +175,9 @@ class Explaining:
 
 
 @pytest.fixture
-def explained(in_this_process) -> Explaining:
+def explained(sparing) -> Explaining:
     """`explained(a, b, cell=..., again=True)`: the record."""
-    return Explaining(in_this_process)
+    return Explaining(sparing)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from harness.cli.anchor import anchor
 from harness.cli.attest import attest
 from harness.cli.claims import claims
 from harness.cli.compare import compare
+from harness.cli.explain import explain
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
 from harness.cli.judge import app as judge_app
@@ -22,6 +23,7 @@ from harness.cli.report import export, report
 from harness.cli.run import run
 from harness.cli.show import is_terminal
 from harness.cli.snapshots import app as snapshots_app
+from harness.cli.trial import trial
 from harness.cli.verify import verify
 
 # No completion is offered: a shell completes a program's name, and this one has none of its own.
@@ -42,7 +44,9 @@ app.command()(verify)
 app.command()(attest)
 app.command()(claims)
 app.command()(compare)
+app.command()(explain)
 app.command(hidden=True)(generate)
+app.command(hidden=True)(trial)
 
 
 def main() -> None:

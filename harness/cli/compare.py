@@ -67,7 +67,7 @@ def compare(a: One, b: Other, *, limit: Limit = 10, json: Json = False, checkpoi
 
 
 def _show(found: SideComparison, limit: int) -> None:
-    show.line((found.verdict, STYLE[found.verdict]), _fractions(found))
+    show.line((found.verdict, STYLE[found.verdict]), fractions(found))
     for line in _head(found):
         show.line(line)
     if found.facts:
@@ -84,7 +84,7 @@ def _show(found: SideComparison, limit: int) -> None:
         show.table(CELLS, [_cell(cell) for cell in shown])
 
 
-def _fractions(found: SideComparison) -> str:
+def fractions(found: SideComparison) -> str:
     """What stands behind the verdict: cells equal, different and missing."""
     cut = "" if found.whole else f" in their first {found.budget} tokens, the smaller budget"
     if any(isinstance(cell.found, TracePair) and not cell.found.tensors for cell in found.cells):
@@ -97,8 +97,8 @@ def _fractions(found: SideComparison) -> str:
 
 def _head(found: SideComparison) -> Iterator[str]:
     """The sides, one run twice, cells of one side, and groups that aren't whole."""
-    yield f"A  {_side(found.a)}"
-    yield f"B  {_side(found.b)}"
+    yield f"A  {side_words(found.a)}"
+    yield f"B  {side_words(found.b)}"
     if found.shared_units.count:
         count = f"{found.shared_units.count} of {found.shared_units.of} units"
         yield f"one run twice: {count} are of one and the same making on both sides; that they agree shows nothing"
@@ -110,7 +110,8 @@ def _head(found: SideComparison) -> Iterator[str]:
             yield f"by {what}: {words}"
 
 
-def _side(side: ComparedSide) -> str:
+def side_words(side: ComparedSide) -> str:
+    """A side on one line: what it is, of which protocol, grid and budget, and what was said of it."""
     what = "frozen results of " if side.kind == "frozen" else ""
     budget = f", {side.budget} tokens" if side.budget else ""
     port = ", PORT" if side.port else ""
@@ -156,11 +157,12 @@ def _found(found: OutputPair | TracePair) -> tuple[str, str, str]:
     ends = [f"{end.length} tokens, {end.stop}" for end in (found.a, found.b)]
     if not isinstance(found.parting, Parting):
         return "-", f"A: {ends[0]}", f"B: {ends[1]}"
-    a, b = _token(found.parting.a), _token(found.parting.b)
+    a, b = token_words(found.parting.a), token_words(found.parting.b)
     return f"from step {found.parting.step}", f"A: {a} ({ends[0]})", f"B: {b} ({ends[1]})"
 
 
-def _token(token: Token | NoToken) -> str:
+def token_words(token: Token | NoToken) -> str:
+    """A token by its ID, with its text where it was decoded."""
     if isinstance(token, NoToken):
         return "ended"
     text = f"'{token.text.text_escaped}'" if isinstance(token.text, Decoded) else "not decoded"

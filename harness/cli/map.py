@@ -38,7 +38,7 @@ STAGES = (
             ("pytest gates/ -m replay", "Generate a part again and compare it with the frozen results."),
         ),
     ),
-    Stage("After a run", verbs=("claims", "verify", "compare", "attest", "report", "export", "snapshots")),
+    Stage("After a run", verbs=("claims", "verify", "compare", "explain", "attest", "report", "export", "snapshots")),
     Stage("Apart from a run", verbs=("judge",)),
 )
 REST = "More"

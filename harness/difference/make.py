@@ -40,6 +40,11 @@ def compare_sides(
 
     `checkpoint`: where a tokenizer is looked for that the tree doesn't hold.
     """
+    return comparison(*read_sides(one, other, tree=tree), checkpoint=checkpoint)
+
+
+def read_sides(one: Path, other: Path, *, tree: Places | None = None) -> tuple[Side, Side]:
+    """Two folders as sides of one family; HarnessError where one can't be read or they can't be compared."""
     folders = [_folder(path) for path in (one, other)]
     if folders[0].samefile(folders[1]):
         found = f"one folder twice, {folders[0].name}"
@@ -48,6 +53,11 @@ def compare_sides(
     if a.family != b.family:
         where = f"{a.name} and {b.name}"
         raise ComparisonError(where, expected="one kind of protocol", found=f"{a.family} and {b.family}", todo=NAME_TWO)
+    return a, b
+
+
+def comparison(a: Side, b: Side, *, checkpoint: Path | None = None) -> SideComparison:
+    """The comparison of two sides; ComparisonError where they have no cell in common."""
     return _Pair(a, b, checkpoint).record()
 
 

@@ -203,6 +203,7 @@ def _unit(
         accounts=book is not None or traced,
         rows={cell.condition: cell for cell in unit.cells},
         drawn=_drawn(unit),
+        tapes={row.condition: row for row in unit.tape.rows} if isinstance(unit, TapedEvidence) else {},
         origin=origins_of([observed.process])[0],
         call=digest(call),
     )

@@ -16,6 +16,7 @@ from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.difference import Judged, SideKind
 from harness.records.protocol import AnyProtocol, LoopTaskProtocol, TaskCrnProtocol
 from harness.records.run import Deviation, Environment, PlacementFacts, PromptRow
+from harness.records.tapes import RowTape
 
 VERIFY = "`python -m harness verify RUN` says what else doesn't hold."
 Identity = tuple[str, str]
@@ -27,7 +28,8 @@ class SideUnit:
     """A unit. `plain` as frozen; `verdicts` by condition, `tensors` as frozen beside it, where there are any.
 
     `accounts`: the cells of `plain` have what a ledger adds. Of a run alone: `rows` by condition, `drawn` (how it was
-    drawn, field by field), `origin` and `call` (digests of the model load and of the one call that made it).
+    drawn, field by field), `tapes` (each row's account by condition), `origin` and `call` (digests of the model load
+    and of the one call that made it).
     """
 
     key: UnitKey
@@ -37,6 +39,7 @@ class SideUnit:
     accounts: bool
     rows: Mapping[str, PromptRow] = field(default_factory=dict)
     drawn: Mapping[str, str] = field(default_factory=dict)
+    tapes: Mapping[str, RowTape] = field(default_factory=dict)
     origin: str = ""
     call: str = ""
 

@@ -36,7 +36,11 @@ def trace_pair(a: SideUnit, b: SideUnit, condition: str, *, tensors: bool) -> Tr
     if not tensors:
         one, other = ({EMBEDDING: unit.cells[condition].get("embedding_sha256", ())} for unit in (a, b))
         return TracePair(tensors=False, first_stage=_first_stage(one, other), first_gate=NoPlace())
-    left, right = _tensors(a, condition), _tensors(b, condition)
+    return first_places(_tensors(a, condition), _tensors(b, condition))
+
+
+def first_places(left: Plain, right: Plain) -> TracePair:
+    """The same of two cells' digests: `hidden_sha256` by stage, `routes_sha256` and `weights_sha256` by gate."""
     return TracePair(
         tensors=True,
         first_stage=_first_stage(left.get("hidden_sha256", {}), right.get("hidden_sha256", {})),

@@ -10,7 +10,7 @@ MODEL = ("torch", "transformers", "accelerate", "safetensors", "docker")
 ALL = (*MODEL, "tokenizers", "pyarrow")
 BELOW = (
     "errors", "files", "places", "canon", "records", "selection", "protocols", "tapes", "journal", "compare",
-    "evaluate", "ledgers", "evidence", "snapshots", "checks", "claims", "verify", "difference",
+    "evaluate", "ledgers", "evidence", "snapshots", "checks", "claims", "verify", "difference", "explain",
 )  # fmt: skip
 JUDGE = """
 import importlib, importlib.abc, pkgutil, sys

@@ -56,10 +56,10 @@ def say(cell: dict[str, Any], ids: list[int]) -> None:
     cell |= {"generated_ids": ids, "generated_sha256": ids_sha256(ids), "length": len(ids)}
 
 
-def remake(run: Path, *, unit: Change | None = None, **files: Change) -> Path:
+def remake(run: Path, *, unit: Change | None = None, closed: bool = True, **files: Change) -> Path:
     """The run as if it had been made so: `files` by stem (spec, environment, placement), `unit` of the first journal.
 
-    Journals follow from both, records from journals. Nobody has judged it.
+    Journals follow from both, records from journals (none where it isn't `closed`). Nobody has judged it.
     """
     for name, change in files.items():
         path = run / f"{name}.json"
@@ -81,7 +81,8 @@ def remake(run: Path, *, unit: Change | None = None, **files: Change) -> Path:
         journal["evidence_sha256"] = digest(journal["evidence"])
         path.write_bytes(canonical_bytes(journal))
     unjudge(run)
-    close_run(RunFolder(run), load_protocol(spec["protocol"], Places(run.parents[2])))
+    if closed:
+        close_run(RunFolder(run), load_protocol(spec["protocol"], Places(run.parents[2])))
     return run
 
 

@@ -41,6 +41,7 @@ TABLES = {
     "cli.md": ("verbs",),
     "attestation.md": ("attestation",),
     "compare.md": ("difference",),
+    "explain.md": ("explanation",),
     "task-crn.md": ("taped",),
     "graph.md": ("graph",),
     "task-statistics.md": ("task_ledger",),

@@ -9,7 +9,7 @@ import torch
 
 from harness.errors import ModelError
 from harness.model.cpu import cpu_name
-from harness.model.here import PACKAGES, STEERING
+from harness.model.here import PACKAGES
 from harness.model.load import LoadedModel
 from harness.model.process import steering
 from harness.records.protocol import Software

@@ -16,7 +16,6 @@ from harness.snapshots.environments import Machine
 
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy")
 # Variables that steer kernels; the one that names the processor's kernels for torch.
-STEERING = ("ATEN_", "CUBLAS_", "DNNL_", "KMP_", "MKL_", "NVIDIA_TF32_", "OMP_", "ONEDNN_", "TORCH_", "PYTORCH_")
 CAPABILITY = "ATEN_CPU_CAPABILITY"
 
 

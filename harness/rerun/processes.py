@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.errors import ComparisonError
 from harness.files import read_bytes
 from harness.journal.folder import write_record
-from harness.model.here import STEERING
+from harness.model.process import STEERING
 from harness.places import places
 from harness.records.base import decode_json
 from harness.rerun.trial import REPORT, REQUEST, Trial, TrialReport

@@ -15,7 +15,7 @@ from harness.records.run import Environment
 from harness.snapshots.environments import Machine
 
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy")
-# Variables that steer kernels; the one that names the processor's kernels for torch.
+# The variable that names the processor's kernels for torch.
 CAPABILITY = "ATEN_CPU_CAPABILITY"
 
 

@@ -3,7 +3,8 @@
 from harness.canon import ids_sha256
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
-from harness.records.protocol import Condition
+from harness.records.prompting import Condition
+from harness.records.protocol import StudyProtocol
 from harness.records.run import PromptRow
 
 
@@ -46,6 +47,8 @@ def single_id_contract(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def batch_alignment(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 2 and 6.3: equal length within a level, one last column, BOS where it belongs, left padding only."""
+    if isinstance(evidence.loaded.protocol, StudyProtocol):
+        return _left_padded(evidence, row)
     unit = evidence.batch(row)
     bos = evidence.loaded.profile.special_ids.bos
     width = max(len(cell.prompt_ids) for cell in unit.cells)
@@ -64,12 +67,28 @@ def batch_alignment(evidence: RunEvidence, row: RowKey) -> Differences:
     return tuple(found)
 
 
+def _left_padded(evidence: RunEvidence, row: RowKey) -> Differences:
+    """A study's rows have no common length: each is padded on the left to the longest, and by nothing else."""
+    unit = evidence.batch(row)
+    width = max(len(cell.prompt_ids) for cell in unit.cells)
+    return tuple(
+        differs(f"{cell_name(row)} {cell.condition} left padding", width - len(cell.prompt_ids), cell.left_padding)
+        for cell in unit.cells
+        if width - len(cell.prompt_ids) != cell.left_padding
+    )
+
+
 def _condition(evidence: RunEvidence, name: str) -> Condition:
-    return next(one for one in evidence.loaded.protocol.conditions if one.id == name)
+    return next(one for one in _conditions(evidence) if one.id == name)
+
+
+def _conditions(evidence: RunEvidence) -> tuple[Condition, ...]:
+    protocol = evidence.loaded.protocol
+    if isinstance(protocol, StudyProtocol):
+        raise RuntimeError(f"{protocol.id} has no historical boundary")
+    return protocol.conditions
 
 
 def _official(evidence: RunEvidence, row: RowKey, condition: Condition) -> PromptRow:
-    name = next(
-        one.id for one in evidence.loaded.protocol.conditions if one.system == condition.system and one.edits == 0
-    )
+    name = next(one.id for one in _conditions(evidence) if one.system == condition.system and one.edits == 0)
     return evidence.prompt(row, name)

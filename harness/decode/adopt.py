@@ -13,10 +13,11 @@ from harness.records.protocol import (
     CompletionProtocol,
     LoopCheckProtocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
 )
 
-Decoded = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | LoopCheckProtocol
+Decoded = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | StudyProtocol | LoopCheckProtocol
 
 
 def adopt_decoding(

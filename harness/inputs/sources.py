@@ -43,7 +43,7 @@ def source_texts(
     """
     texts: list[SourceText] = []
     for name in domains:
-        domain = _domain(loaded.protocol, name)
+        domain = registered_domain(loaded.protocol, name)
         entries = [_entry(loaded.manifest, name, index) for index in range(per_domain)]
         rows = _rows_by_id(domain, found)
         texts += [_held_against(entry, domain, rows) for entry in entries]
@@ -57,7 +57,7 @@ def selected_sources(
 
     `count_tokens` gives the number of tokens of a raw text, without BOS. Raises InputError for fewer than `count`.
     """
-    chosen = _domain(protocol, domain)
+    chosen = registered_domain(protocol, domain)
     rows = _rows_by_id(chosen, found)
     texts = {source_id: _string(chosen, source_id, row, chosen.text_field) for source_id, row in rows.items()}
     order = select(
@@ -88,7 +88,7 @@ def gold_fields(
 
     Raises InputError where a source or a field isn't in the registered file (R08 3.2: gold enters after generation).
     """
-    chosen = _domain(protocol, domain)
+    chosen = registered_domain(protocol, domain)
     rows = _rows_by_id(chosen, found)
     return {
         source_id: {field: _string(chosen, source_id, _row(chosen, source_id, rows), field) for field in chosen.gold}
@@ -96,7 +96,8 @@ def gold_fields(
     }
 
 
-def _domain(protocol: Protocol, name: str) -> Domain:
+def registered_domain(protocol: Protocol, name: str) -> Domain:
+    """The protocol's domain of this name; an unknown name is misuse."""
     for domain in protocol.domains:
         if domain.name == name:
             return domain

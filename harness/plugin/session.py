@@ -21,7 +21,7 @@ from harness.places import Places, places
 from harness.plugin import options
 from harness.plugin.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.plugin.books import Books, Recorder
-from harness.protocols.grids import executed_grid
+from harness.protocols.grids import executed_grid, is_executed
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.protocol import JudgedProtocol, Tier
 from harness.run.comparable import not_comparable
@@ -205,7 +205,8 @@ class GateSession:
         """Whether this tier leaves the programs of a protocol that registers a sandbox unexecuted."""
         if self.tier is None or self.only_collects or not isinstance(loaded.protocol, JudgedProtocol):
             return False
-        return not executed_grid(loaded.protocol, loaded.protocol.tier_grids[self.tier])
+        executed = executed_grid(loaded.protocol, loaded.protocol.tier_grids[self.tier])
+        return not executed and any(is_executed(domain) for domain in loaded.protocol.domains)
 
     def _run_line(self, loaded: LoadedProtocol) -> str:
         """Whether a run is made or one that is there is judged, and from how many units it goes on."""

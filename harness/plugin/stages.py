@@ -48,6 +48,7 @@ from harness.run.execute import ExecutionCall, execute_programs, executes, requi
 from harness.run.ladder import Ground, effective_request, generate_down_the_ladder, has_ladder
 from harness.run.registration import registration_evidence
 from harness.run.request import Options, Request, make_request
+from harness.run.scores import note_answers
 from harness.run.smoke import SmokeCall, passed_smoke
 from harness.run.start import generate_run, require_device
 from harness.snapshots.baseline import baseline_of_port, frozen_baseline
@@ -267,6 +268,7 @@ class Stages:
         if isinstance(self._loaded.protocol, JudgedProtocol):
             tasks = registered_tasks(self._loaded, self._execution.inputs, keys)
             write_once(folder.file("tasks.json"), recorded_tasks(tasks), what="code tasks")
+        note_answers(self._loaded, folder, self._execution.inputs, keys)
 
     @property
     def _execution(self) -> ExecutionCall:

@@ -6,12 +6,14 @@ answer. Padding exists only here and in `padded`, from lengths alone: EOS is als
 
 from harness.canon import ids_sha256
 from harness.errors import PromptError
-from harness.inputs.sources import SourceText
+from harness.inputs.sources import SourceText, registered_domain
 from harness.prompts.contract import check_batch, check_padded, check_round_trip, check_texts
-from harness.prompts.records import PaddedRows, PromptBatch, PromptCell
+from harness.prompts.records import PaddedRows, PromptBatch, PromptCell, batch_of
 from harness.prompts.render import RenderedPrompt, render_prompt
+from harness.prompts.study import study_batch
 from harness.prompts.tokenizer import PromptTokenizer
-from harness.records.protocol import Boundary, Condition, Protocol
+from harness.records.prompting import Boundary, Condition
+from harness.records.protocol import BoundaryProtocol, Protocol, StudyProtocol
 from harness.records.run import Edit
 from harness.records.sources import Domain
 
@@ -21,7 +23,15 @@ def build_batch(protocol: Protocol, tokenizer: PromptTokenizer, source: SourceTe
 
     Raises PromptError naming source and cell.
     """
-    domain = _domain(protocol, source.domain)
+    if isinstance(protocol, StudyProtocol):
+        return study_batch(protocol, tokenizer, source)
+    if isinstance(protocol, BoundaryProtocol):
+        return _boundary_batch(protocol, tokenizer, source)
+    raise RuntimeError(f"{protocol.id} is of no family that has prompts")
+
+
+def _boundary_batch(protocol: BoundaryProtocol, tokenizer: PromptTokenizer, source: SourceText) -> PromptBatch:
+    domain = registered_domain(protocol, source.domain)
     check_texts(protocol, tokenizer, source_id=source.source_id, text=source.text)
     levels = {
         system: _level(protocol, tokenizer, domain=domain, source=source, system=system)
@@ -33,25 +43,18 @@ def build_batch(protocol: Protocol, tokenizer: PromptTokenizer, source: SourceTe
         make_cell(levels[condition.system], condition, boundaries[condition.boundary], eos=eos, where=source.source_id)
         for condition in protocol.conditions
     )
-    width = max(cell.length for cell in cells)
-    batch = PromptBatch(
-        domain=source.domain,
-        index=source.index,
-        source_id=source.source_id,
-        text_sha256=source.text_sha256,
-        cells=cells,
-        width=width,
-        padding=tuple(width - cell.length for cell in cells),
-    )
+    batch = batch_of(source, cells)
     check_batch(protocol, tokenizer.special_ids, batch)
     return batch
 
 
 def render_source(
-    protocol: Protocol, tokenizer: PromptTokenizer, source: SourceText, *, system: bool
+    protocol: BoundaryProtocol, tokenizer: PromptTokenizer, source: SourceText, *, system: bool
 ) -> RenderedPrompt:
     """The rendered text of a source at one system level, with the source's character span in it."""
-    return render_prompt(tokenizer, protocol, domain=_domain(protocol, source.domain), text=source.text, system=system)
+    return render_prompt(
+        tokenizer, protocol, domain=registered_domain(protocol, source.domain), text=source.text, system=system
+    )
 
 
 def make_cell(
@@ -84,7 +87,7 @@ def padded(batch: PromptBatch, pad_id: int) -> PaddedRows:
 
 
 def _level(
-    protocol: Protocol, tokenizer: PromptTokenizer, *, domain: Domain, source: SourceText, system: bool
+    protocol: BoundaryProtocol, tokenizer: PromptTokenizer, *, domain: Domain, source: SourceText, system: bool
 ) -> tuple[int, ...]:
     rendered = render_prompt(tokenizer, protocol, domain=domain, text=source.text, system=system)
     return check_round_trip(tokenizer, rendered.text, where=f"{source.source_id} rendered with system={system}")
@@ -100,10 +103,3 @@ def _boundary_position(ids: tuple[int, ...], eos: int, where: str) -> int:
             todo="Use the official chat template with exactly one assistant turn.",
         )
     return positions[0]
-
-
-def _domain(protocol: Protocol, name: str) -> Domain:
-    for domain in protocol.domains:
-        if domain.name == name:
-            return domain
-    raise RuntimeError(f"{protocol.id} has no domain {name!r}")

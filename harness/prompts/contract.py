@@ -9,7 +9,8 @@ from harness.errors import PromptError
 from harness.prompts.records import IdRows, PromptBatch, PromptCell
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.records.profile import SpecialIds
-from harness.records.protocol import Condition, Protocol
+from harness.records.prompting import Condition
+from harness.records.protocol import BoundaryProtocol
 from harness.records.run import Edit
 
 TODO = "The prompt contract is registered: find what changed in texts, template or tokenizer."
@@ -21,7 +22,7 @@ def require(condition: bool, where: str, *, expected: object, found: object) -> 
         raise PromptError(where, expected=str(expected), found=str(found), todo=TODO)
 
 
-def check_texts(protocol: Protocol, tokenizer: PromptTokenizer, *, source_id: str, text: str) -> None:
+def check_texts(protocol: BoundaryProtocol, tokenizer: PromptTokenizer, *, source_id: str, text: str) -> None:
     """No text around or in the source holds a special token's text, and the source survives tokenisation.
 
     A special token's text inside a message would become the token itself: a second BOS or EOS (R04 2).
@@ -47,7 +48,7 @@ def check_round_trip(tokenizer: PromptTokenizer, text: str, *, where: str) -> tu
     return ids
 
 
-def check_batch(protocol: Protocol, special: SpecialIds, batch: PromptBatch) -> None:
+def check_batch(protocol: BoundaryProtocol, special: SpecialIds, batch: PromptBatch) -> None:
     """The whole contract of a batch: order, hashes, edits, special tokens, alignment and padding (R04 2, 6.3, 6.4)."""
     order = [condition.id for condition in protocol.conditions]
     found = [cell.condition for cell in batch.cells]
@@ -93,7 +94,7 @@ def check_special_tokens(cell: PromptCell, condition: Condition, special: Specia
         require(found == expected, f"{where}: positions of {name}", expected=expected, found=found)
 
 
-def check_levels(protocol: Protocol, batch: PromptBatch) -> None:
+def check_levels(protocol: BoundaryProtocol, batch: PromptBatch) -> None:
     """At one system level the cells are equally long and differ at the boundary only, so the target's place is one."""
     first: dict[bool, PromptCell] = {}
     for condition, cell in zip(protocol.conditions, batch.cells, strict=True):

@@ -6,16 +6,18 @@ from harness.records.protocol import (
     CompletionProtocol,
     DepthProtocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
 )
 from harness.records.run import CompletionRun, Journal, Run, UnitEvidence
 from harness.records.sampling import SampledEvidence, SampledJournal, SampledRun
+from harness.records.study import StudyEvidence, StudyJournal, StudyRun
 from harness.records.taped import TapedEvidence, TapedJournal, TapedRun
 
-AnyUnit = UnitEvidence | SampledEvidence | TapedEvidence | TraceEvidence
-AnyJournal = Journal | SampledJournal | TapedJournal | TraceJournal
-AnyRun = Run | SampledRun | TapedRun | DepthRun
-JudgedRun = CompletionRun | SampledRun | TapedRun
+AnyUnit = UnitEvidence | SampledEvidence | TapedEvidence | TraceEvidence | StudyEvidence
+AnyJournal = Journal | SampledJournal | TapedJournal | TraceJournal | StudyJournal
+AnyRun = Run | SampledRun | TapedRun | DepthRun | StudyRun
+JudgedRun = CompletionRun | SampledRun | TapedRun | StudyRun
 
 
 def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
@@ -24,6 +26,8 @@ def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
         return TraceJournal
     if isinstance(protocol, TaskCrnProtocol):
         return TapedJournal
+    if isinstance(protocol, StudyProtocol):
+        return StudyJournal
     return SampledJournal if isinstance(protocol, SamplingProtocol) else Journal
 
 
@@ -35,4 +39,6 @@ def run_type(protocol: AnyProtocol) -> type[AnyRun]:
         return SampledRun
     if isinstance(protocol, TaskCrnProtocol):
         return TapedRun
+    if isinstance(protocol, StudyProtocol):
+        return StudyRun
     return CompletionRun if isinstance(protocol, CompletionProtocol) else Run

@@ -6,10 +6,23 @@ from harness.records.base import Digest, Record
 
 
 class ProfileFile(Record):
-    """A named checkpoint file. `role` says what may be done with it before its digest was checked: nothing."""
+    """A named checkpoint file. `role` says what may be done with it before its digest was checked: nothing.
+
+    `chat_template`: the template where it has a file of its own. `other`: a file that is only held to its digest.
+    """
 
     name: str
-    role: Literal["weights", "index", "config", "generation_config", "tokenizer", "tokenizer_config", "code"]
+    role: Literal[
+        "weights",
+        "index",
+        "config",
+        "generation_config",
+        "tokenizer",
+        "tokenizer_config",
+        "chat_template",
+        "code",
+        "other",
+    ]
     digest: Digest
 
 
@@ -27,22 +40,22 @@ class Shape(Record):
 
 
 class SpecialIds(Record):
-    """Token IDs that the tokenizer and the generation config must give."""
+    """Token IDs that the tokenizer and the generation config must give. `bos`: null where the tokenizer has none."""
 
-    bos: int
+    bos: int | None
     eos: int
     pad: int
 
 
 class Profile(Record):
-    """fixtures/models/<id>/profile.toml."""
+    """profile.toml: under fixtures/models/<id>/, or beside the protocol.toml of a study."""
 
     schema: Literal[1]
     id: str
     repository: str
     revision: str
     identity: str
-    stored_dtype: Literal["bfloat16"]
+    stored_dtype: Literal["bfloat16", "float16", "float32"]
     weights: Literal["safetensors"]
     quantised: bool
     attention_kernels: Literal["eager"]

@@ -23,6 +23,7 @@ from harness.records.protocol import Protocol
 from harness.records.run import CellRecord, PromptRow
 from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
+from harness.records.study import CellEdits, StudyEvidence
 from harness.records.task_ledger import TaskRow
 from harness.report.accounts import accounts, badge, taken
 from harness.report.ladder import Row, state
@@ -99,7 +100,7 @@ def _cell(reading: Reading, row: AnyRow, unit: AnyUnit, cell: PromptRow) -> Cell
         condition=row.condition,
         state=TRACED if isinstance(row, DepthCellRow) else state(row),
         badge="" if isinstance(row, DepthCellRow) else badge(row),
-        facts=(*_edited(cell), *accounts(row, reading.verdicts), *_identity(unit, cell)),
+        facts=(*_edited(unit, cell), *accounts(row, reading.verdicts), *_identity(unit, cell)),
         prompt_text=None if reading.words is None else _prompt_text(cell, reading.words),
         prompt_ids=_ids(cell.prompt_ids, _marked(cell)),
         output=None
@@ -109,11 +110,24 @@ def _cell(reading: Reading, row: AnyRow, unit: AnyUnit, cell: PromptRow) -> Cell
     )
 
 
-def _edited(cell: PromptRow) -> Iterator[tuple[str, str]]:
+def _edited(unit: AnyUnit, cell: PromptRow) -> Iterator[tuple[str, str]]:
+    if isinstance(unit, StudyEvidence):
+        yield from _spans(next(one for one in unit.edited if one.condition == cell.condition))
+        return
     for edit in cell.edits:
         yield "edited ID", f"position {edit.position} from 0: {edit.official} replaced by {edit.replaced}"
     if not cell.edits:
         yield "edited ID", "none: the official sequence"
+
+
+def _spans(edited: CellEdits) -> Iterator[tuple[str, str]]:
+    for one in edited.edits:
+        taken, put = (list(ids) or "nothing" for ids in (one.official, one.put))
+        yield "edited IDs", f"position {one.position} from 0 of the rendered prompt: {taken} replaced by {put}"
+    if not edited.edits:
+        yield "edited IDs", "none: the rendered prompt"
+    if not edited.round_trip:
+        yield "tokenised again", "its text gives other IDs: no text would have given the model this prompt"
 
 
 def _identity(unit: AnyUnit, cell: PromptRow) -> Iterator[tuple[str, str]]:

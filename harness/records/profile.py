@@ -14,7 +14,7 @@ class ProfileFile(Record):
 
 
 class Shape(Record):
-    """Counts that a loaded config must show."""
+    """Counts that a loaded config must show. A dense model has no routed experts, and all its layers are dense."""
 
     architecture: str
     model_type: str
@@ -42,7 +42,7 @@ class Profile(Record):
     repository: str
     revision: str
     identity: str
-    stored_dtype: Literal["bfloat16"]
+    stored_dtype: Literal["bfloat16", "float32"]
     weights: Literal["safetensors"]
     quantised: bool
     attention_kernels: Literal["eager"]

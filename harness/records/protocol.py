@@ -47,6 +47,7 @@ Rows = Literal[
 ]
 
 LoopProgram = Literal["generate", "own_loop"]
+EditedBoundary = Literal["assistant_history_end", "assistant_turn_end"]
 
 
 class ModelPin(Record):
@@ -57,12 +58,15 @@ class ModelPin(Record):
 
 
 class Execution(Record):
-    """How the forward pass is computed. `threads` is set in every process, so worker count can't change a run."""
+    """How the forward pass is computed. `threads` is set in every process, so worker count can't change a run.
+
+    `experts`: `none` for a dense model, which has none to compute.
+    """
 
     device: Literal["cpu", "cuda"]
     dtype: Literal["float32", "bfloat16"]
     attention: Literal["eager"]
-    experts: Literal["eager", "grouped_mm", "remote_code"]
+    experts: Literal["eager", "grouped_mm", "remote_code", "none"]
     threads: int
     deterministic_algorithms: bool
     float32_matmul_precision: Literal["highest"]
@@ -143,14 +147,20 @@ class Edge(Record):
 
 
 class PromptContract(Record):
-    """Texts around the source. `template` is the tokenizer's own chat template, used through its hashed file."""
+    """Texts around the source. `template` is the tokenizer's own chat template, used through its hashed file.
+
+    `edited_boundary`: which EOS is the historical boundary. `assistant_history_end`: the prompt's only EOS, after a BOS
+    that stands at its start alone. `assistant_turn_end`: every turn begins with BOS and ends with EOS; the boundary is the
+    EOS that ends the one-shot answer, the third of four closed turns (system, question, answer, task). In either case the
+    text before it ends with the one-shot answer.
+    """
 
     template: Literal["tokenizer_config"]
     system_text: str
     one_shot_question: str
     one_shot_answer: str
     padding_side: Literal["left"]
-    edited_boundary: Literal["assistant_history_end"]
+    edited_boundary: EditedBoundary
 
 
 class Placement(Record):

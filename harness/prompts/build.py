@@ -1,7 +1,8 @@
 """A source's batch of prompts: a system level is tokenised once, its cells are that list with at most one ID replaced.
 
-The replaced ID is the historical boundary: the EOS that ends the one-shot answer (R04 2), where the protocol's rule says
-that it stands and the text before it shows that it does. A batch holds no gold answer. Padding exists only here and in `padded`, from lengths alone: EOS is also PAD, so an ID never tells them apart.
+The replaced ID is the historical boundary: the EOS that ends the one-shot answer (R04 2), where the protocol's rule
+says that it stands and the text before it shows that it does. A batch holds no gold answer. Padding exists only here and
+in `padded`, from lengths alone: EOS is also PAD, so an ID never tells them apart.
 """
 
 from dataclasses import dataclass
@@ -109,7 +110,9 @@ def _level(
     place = Place(protocol.prompt.edited_boundary, tokenizer.special_ids, source.source_id)
     before = tokenizer.decode(ids[: _boundary_position(ids, place, f"rendered with system={system}")])
     answer = protocol.prompt.one_shot_answer
-    require(before.endswith(answer), f"{where}: text before the boundary", expected=answer, found=before[-len(answer) :])
+    require(
+        before.endswith(answer), f"{where}: text before the boundary", expected=answer, found=before[-len(answer) :]
+    )
     return ids
 
 

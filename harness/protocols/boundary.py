@@ -1,6 +1,6 @@
-"""Where BOS, EOS and the historical boundary stand in an official prompt, by the protocol's rule, from IDs alone (R04 2).
+"""Where BOS, EOS and the historical boundary stand in an official prompt, by the protocol's rule and IDs alone (R04 2).
 
-Two rules, for two kinds of chat template. A prompt that isn't laid out as its rule says has no boundary: nothing is guessed.
+Two rules, for two kinds of chat template. A prompt that isn't laid out as its rule says has no boundary: none is guessed.
 """
 
 from collections.abc import Sequence

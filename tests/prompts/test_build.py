@@ -7,6 +7,7 @@ from harness.inputs.sources import SourceText
 from harness.prompts.build import Place, build_batch, make_cell, padded
 from harness.prompts.records import PromptBatch
 from harness.prompts.tokenizer import PromptTokenizer
+from harness.records.profile import SpecialIds
 from harness.records.protocol import Protocol
 from harness.records.run import Edit
 
@@ -117,6 +118,7 @@ def test_an_official_prompt_without_exactly_one_eos_is_refused(ids, found, proto
     """There must be one historical boundary to edit."""
     place = Place("assistant_history_end", SpecialIds(bos=256, eos=257, pad=257), "src")
     with pytest.raises(
-        PromptError, match=rf"src s0_x: official prompt: .* one EOS, .*found BOS at positions \[0\], EOS at positions {found}"
+        PromptError,
+        match=rf"src s0_x: official prompt: .* one EOS, .*found BOS at positions \[0\], EOS at positions {found}",
     ):
         make_cell(ids, protocol.conditions[4], protocol.boundaries[2], place=place)

@@ -29,7 +29,15 @@ from harness.protocols.freeze import (
     sources_per_domain,
     write_frozen,
 )
-from harness.protocols.load import LoadedProtocol, load_profile, load_protocol, protocol_ids, read_protocol
+from harness.protocols.load import (
+    LoadedProtocol,
+    beside,
+    load_profile,
+    load_protocol,
+    named_protocol,
+    protocol_ids,
+    read_protocol,
+)
 from harness.records.base import Unfrozen
 from harness.records.manifest import ManifestSource
 from harness.records.protocol import Protocol
@@ -44,7 +52,8 @@ def freeze(protocol: Named, inputs: Folders = None, checkpoint: Checkpoint = Non
     """
     with errors_to_stderr(), working("freeze") as note:
         note("sources and prompts")
-        loaded = freeze_protocol(protocol, inputs or [], checkpoint=checkpoint, tree=places())
+        protocol, tree = named_protocol(protocol, places())
+        loaded = freeze_protocol(protocol, inputs or [], checkpoint=checkpoint, tree=tree)
     count = len(loaded.manifest.sources) - len(loaded.unfrozen)
     if json:
         made = FrozenProtocol(
@@ -65,7 +74,7 @@ def freeze_protocol(
     Raises ProtocolError for a protocol in use, a pin that isn't right or records that don't agree; InputError,
     ModelError and PromptError where an input, the tokenizer or a prompt isn't as registered.
     """
-    folder = tree.protocols / protocol_id
+    folder = tree.protocol(protocol_id)
     if protocol_id not in protocol_ids(tree):
         raise ProtocolError(
             f"protocol {protocol_id}",
@@ -77,6 +86,8 @@ def freeze_protocol(
     protocol = read_protocol(folder / "protocol.toml")
     check_protocol(protocol)
     profile = load_profile(protocol, tree)
+    folders = (*folders, *beside(folder, "inputs"))
+    checkpoint = checkpoint or next(iter(beside(folder, "checkpoint")), None)
     require_input_digests(protocol, folders)
     tokenizer = protocol_tokenizer(protocol, profile, checkpoint=checkpoint, tree=tree)
     sources = _sources(protocol, tokenizer, find_inputs(protocol, folders), published_sources(folder))

@@ -119,7 +119,7 @@ def _protocols(named: Sequence[str] | None) -> list[Protocol]:
                 found="no such protocol",
                 todo="Name a known protocol.",
             )
-    return [read_protocol(places().protocols / name / "protocol.toml") for name in named or known]
+    return [read_protocol(places().protocol(name) / "protocol.toml") for name in named or known]
 
 
 def _line(protocol: str, file: InputFile, state: InputState) -> InputLine:

@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
-Named = Annotated[str, typer.Argument(metavar="PROTOCOL", help="ID of a protocol under fixtures/protocols.")]
+Named = Annotated[
+    str,
+    typer.Argument(metavar="PROTOCOL", help="ID of a protocol under fixtures/protocols, or an author's own folder."),
+]
 Judged = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that a session judged.")]
 Folders = Annotated[
     list[Path] | None,

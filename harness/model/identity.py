@@ -80,12 +80,13 @@ def check_shape(profile: Profile, checkpoint: Path) -> None:
     """The config's counts are the profile's; safetensors weights only; no quantisation."""
     config = _json(checkpoint / "config.json")
     shape = profile.shape
+    dense = shape.routed_experts == 0  # its config has no such fields; one that has them is no dense model
     wanted = {
         "model_type": shape.model_type,
         "num_hidden_layers": shape.layers,
-        "first_k_dense_replace": shape.dense_layers,
-        "n_routed_experts": shape.routed_experts,
-        "num_experts_per_tok": shape.experts_per_token,
+        "first_k_dense_replace": None if dense else shape.dense_layers,
+        "n_routed_experts": None if dense else shape.routed_experts,
+        "num_experts_per_tok": None if dense else shape.experts_per_token,
         "hidden_size": shape.hidden_size,
         "vocab_size": shape.vocabulary_columns,
     }

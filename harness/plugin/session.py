@@ -17,12 +17,12 @@ from harness.errors import HarnessError, SessionError
 from harness.evidence import Differences, RunEvidence, guarded
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
-from harness.places import Places, places
+from harness.places import Places, include, places, places_of_run
 from harness.plugin import options
 from harness.plugin.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.plugin.books import Books, Recorder
 from harness.protocols.grids import executed_grid, is_executed
-from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
+from harness.protocols.load import LoadedProtocol, load_protocol, named_protocol, protocol_ids
 from harness.records.protocol import JudgedProtocol, Tier
 from harness.run.comparable import not_comparable
 from harness.snapshots.acceptance import FROZEN
@@ -258,7 +258,8 @@ def open_session(config: pytest.Config) -> None:
         options.refuse(config, tree.gates)
     tier = options.selected_tier(config)
     try:
-        protocols = tuple(load_protocol(name, tree) for name in _chosen(config, tree))
+        chosen, tree = _named(config, tree)
+        protocols = tuple(load_protocol(name, tree) for name in chosen)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from error
     _require_frozen_for_replay(tier, protocols, tree)
@@ -269,6 +270,23 @@ def open_session(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder(session.books), "pregate-books")
     if workerinput is None and not config.option.collectonly and config.option.xmlpath is None:
         config.option.xmlpath = str(Path(next(iter(runs.values()))) / "junit.xml")
+
+
+def _named(config: pytest.Config, tree: Places) -> tuple[tuple[str, ...], Places]:
+    """IDs of the session's protocols, and the tree with the folders that --protocol or --run name.
+
+    Processes that this one starts are told of those folders too.
+    """
+    if config.option.run:
+        tree = places_of_run(Path(config.invocation_params.dir, config.option.run), tree)
+    words = []
+    for word in config.option.protocol:
+        there = Path(config.invocation_params.dir, word)
+        name, tree = named_protocol(str(there) if (there / "protocol.toml").is_file() else word, tree)
+        words.append(name)
+    config.option.protocol = words
+    include(tree.studies)
+    return _chosen(config, tree), tree
 
 
 def _chosen(config: pytest.Config, tree: Places) -> tuple[str, ...]:

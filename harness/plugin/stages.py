@@ -28,7 +28,7 @@ from harness.plugin.progress import sink_for
 from harness.plugin.resuming import require_resumable
 from harness.plugin.session import GateSession
 from harness.protocols.grids import UnitKey, placement_rule
-from harness.protocols.load import LoadedProtocol
+from harness.protocols.load import LoadedProtocol, beside
 from harness.records.audit import SmokeReference
 from harness.records.kinds import JudgedRun
 from harness.records.protocol import (
@@ -45,6 +45,7 @@ from harness.records.run import Baseline
 from harness.run.again import SAME_PROCESS
 from harness.run.child import replace_request, run_apart, with_threads
 from harness.run.execute import ExecutionCall, execute_programs, executes, require_engine
+from harness.run.keep import keep_protocol
 from harness.run.ladder import Ground, effective_request, generate_down_the_ladder, has_ladder
 from harness.run.registration import registration_evidence
 from harness.run.request import Options, Request, make_request
@@ -76,7 +77,7 @@ class Stages:
         option = self._session.config.option
         options = Options(
             checkpoint=Path(option.checkpoint) if option.checkpoint else None,
-            inputs=input_folders(option.inputs),
+            inputs=(*input_folders(option.inputs), *beside(self._loaded.folder, "inputs")),
             gpu_memory=option.gpu_memory,
             cpu_memory=option.cpu_memory,
             port=option.port,
@@ -117,6 +118,7 @@ class Stages:
         """Take the run folder for this session; what an earlier session judged is held against its files first."""
         self.folder.create()
         self._claim = self.folder.claim()
+        keep_protocol(self._loaded, self.folder, self._session.tree)
         require_resumable(self._loaded, self.folder, self.request)
         self._session.books.errors += (*altered_since_judged(self.folder), *links(self.folder))
         keep_judgement(self.folder)

@@ -15,7 +15,7 @@ from harness.canon import sha256_hex
 from harness.errors import ModelError
 from harness.files import read_bytes
 from harness.places import Places
-from harness.protocols.load import LoadedProtocol
+from harness.protocols.load import LoadedProtocol, beside
 from harness.records.base import Frozen
 from harness.records.profile import Profile, SpecialIds
 from harness.records.protocol import Protocol
@@ -149,7 +149,8 @@ def tokenizer_files(profile: Profile, checkpoint: Path | None, tree: Places) -> 
 
 def locate_tokenizer(loaded: LoadedProtocol, checkpoint: Path | None, tree: Places) -> PromptTokenizer:
     """The tokenizer of a loaded protocol; ModelError also where its manifest was frozen with another one."""
-    tokenizer = protocol_tokenizer(loaded.protocol, loaded.profile, checkpoint=checkpoint, tree=tree)
+    own = checkpoint or next(iter(beside(loaded.folder, "checkpoint")), None)
+    tokenizer = protocol_tokenizer(loaded.protocol, loaded.profile, checkpoint=own, tree=tree)
     registered = loaded.manifest.tokenizer_sha256
     if registered != tokenizer.sha256:
         raise ModelError(

@@ -63,15 +63,38 @@ class LoadedProtocol:
 
 
 def protocol_ids(tree: Places | None = None) -> tuple[str, ...]:
-    """The IDs of all protocols in the tree."""
-    folder = (tree or places()).protocols
-    return tuple(sorted(path.parent.name for path in folder.glob("*/protocol.toml")))
+    """The IDs of all protocols in the tree, and of an author's own that were named."""
+    tree = tree or places()
+    own = [folder.name for folder in tree.studies if (folder / "protocol.toml").is_file()]
+    return tuple(sorted({*(path.parent.name for path in tree.protocols.glob("*/protocol.toml")), *own}))
+
+
+def named_protocol(word: str, tree: Places) -> tuple[str, Places]:
+    """The protocol that a word names, an ID or the folder of an author's own, and a tree that has it.
+
+    ProtocolError for a folder whose protocol the tree has another of.
+    """
+    folder = Path(word)
+    if word in protocol_ids(tree) or not (folder / "protocol.toml").is_file():
+        return word, tree
+    folder = folder.resolve()
+    if (
+        tree.protocol(folder.name) not in (folder, tree.protocols / folder.name)
+        or (tree.protocols / folder.name / "protocol.toml").is_file()
+    ):
+        raise ProtocolError(
+            str(folder),
+            expected="a folder with a name that no other protocol has",
+            found=str(tree.protocol(folder.name)),
+            todo="Give the protocol another ID, and its folder the same name.",
+        )
+    return folder.name, tree.with_studies((folder,))
 
 
 def load_protocol(protocol_id: str, tree: Places | None = None) -> LoadedProtocol:
     """Load, verify and cross-check one protocol; a ProtocolError names field, expected and found."""
     tree = tree or places()
-    folder = tree.protocols / protocol_id
+    folder = tree.protocol(protocol_id)
     if protocol_id not in protocol_ids(tree):
         known = ", ".join(protocol_ids(tree)) or "none"
         raise ProtocolError(
@@ -107,11 +130,23 @@ def read_profile(path: Path) -> Profile:
 
 
 def load_profile(protocol: Protocol, tree: Places) -> Profile:
-    """The model profile that the protocol pins by digest."""
-    path = tree.models / protocol.model.profile / "profile.toml"
+    """The model profile that the protocol pins by digest: beside an author's own protocol, or the tree's."""
+    path = profile_path(protocol, tree)
     profile = read_profile(path)
     _same(f"{path}: canonical content", protocol.model.profile_sha256, digest(profile))
     return profile
+
+
+def profile_path(protocol: Protocol, tree: Places) -> Path:
+    """Where the profile of a protocol lies."""
+    beside = tree.protocol(protocol.id) / "profile.toml"
+    return beside if beside.is_file() else tree.models / protocol.model.profile / "profile.toml"
+
+
+def beside(folder: Path, name: str) -> tuple[Path, ...]:
+    """The folder of that name in the folder of an author's own protocol: `inputs` or `checkpoint`; none: ()."""
+    there = folder / name
+    return (there,) if there.is_dir() else ()
 
 
 def protocol_digest(protocol: Protocol, manifest: Manifest, profile: Profile) -> str:

@@ -4,6 +4,18 @@ from typing import Literal
 
 from harness.records.base import Digest, Record
 
+Role = Literal[
+    "weights",
+    "index",
+    "config",
+    "generation_config",
+    "tokenizer",
+    "tokenizer_config",
+    "chat_template",
+    "code",
+    "other",
+]
+
 
 class ProfileFile(Record):
     """A named checkpoint file. `role` says what may be done with it before its digest was checked: nothing.
@@ -12,22 +24,12 @@ class ProfileFile(Record):
     """
 
     name: str
-    role: Literal[
-        "weights",
-        "index",
-        "config",
-        "generation_config",
-        "tokenizer",
-        "tokenizer_config",
-        "chat_template",
-        "code",
-        "other",
-    ]
+    role: Role
     digest: Digest
 
 
 class Shape(Record):
-    """Counts that a loaded config must show."""
+    """Counts that a loaded config must show. A dense model has no routed experts, and all its layers are dense."""
 
     architecture: str
     model_type: str

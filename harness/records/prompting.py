@@ -4,6 +4,8 @@ from typing import Literal
 
 from harness.records.base import Record
 
+EditedBoundary = Literal["assistant_history_end", "assistant_turn_end"]
+
 
 class Boundary(Record):
     """A token that may stand at the historical boundary, or that a study's edit puts: its text and its ID."""
@@ -44,9 +46,15 @@ class PromptRules(Record):
 
 
 class PromptContract(PromptRules):
-    """Texts around the source of the families whose conditions differ at the historical boundary."""
+    """Texts around the source of the families whose conditions differ at the historical boundary.
+
+    `edited_boundary`: which EOS is the historical boundary. `assistant_history_end`: the prompt's only EOS; its only
+    BOS stands at the start. `assistant_turn_end`: every turn begins with BOS and ends with EOS; the boundary is the EOS
+    that ends the one-shot answer, the third of four closed turns (system, question, answer, task). In either case the
+    text before it ends with the one-shot answer.
+    """
 
     system_text: str
     one_shot_question: str
     one_shot_answer: str
-    edited_boundary: Literal["assistant_history_end"]
+    edited_boundary: EditedBoundary

@@ -59,12 +59,15 @@ class ModelPin(Record):
 
 
 class Execution(Record):
-    """How the forward pass is computed. `threads` is set in every process, so worker count can't change a run."""
+    """How the forward pass is computed. `threads` is set in every process, so worker count can't change a run.
+
+    `experts`: `none` for a dense model, which has none to compute.
+    """
 
     device: Literal["cpu", "cuda"]
     dtype: Literal["float32", "bfloat16"]
     attention: Literal["eager"]
-    experts: Literal["eager", "grouped_mm", "remote_code"]
+    experts: Literal["eager", "grouped_mm", "remote_code", "none"]
     threads: int
     deterministic_algorithms: bool
     float32_matmul_precision: Literal["highest"]

@@ -14,6 +14,7 @@ from harness.claims.view import RunView
 from harness.ledgers.text import eos_text
 from harness.places import Places, places
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
+from harness.protocols.load import beside
 from harness.records.completion import AccountedRow, CompletionRow
 from harness.records.depth import TraceCell
 from harness.records.depth_ledger import DepthCellRow
@@ -85,7 +86,7 @@ class Reading:
 
 def tokenizer(view: RunView, tree: Places) -> PromptTokenizer | None:
     """The model's tokenizer where the tree has it; never one that happens to be installed."""
-    here = tree.models / view.loaded.profile.id / "checkpoint"
+    here = next(iter(beside(view.loaded.folder, "checkpoint")), tree.models / view.loaded.profile.id / "checkpoint")
     return locate_tokenizer(view.loaded, here, tree) if (here / "tokenizer.json").is_file() else None
 
 

@@ -102,7 +102,7 @@ def _index(ground: Ground, frozen: Frozen) -> Lines:
 def _pins(ground: Ground) -> Iterator[tuple[str, str]]:
     """The protocols of the tree whose baseline these results are, with the digest that they pin."""
     for name in protocol_ids(ground.tree):
-        protocol = read_protocol(ground.tree.protocols / name / "protocol.toml")
+        protocol = read_protocol(ground.tree.protocol(name) / "protocol.toml")
         pinned = protocol.baseline if isinstance(protocol, BaselinedProtocol) else None
         if isinstance(pinned, FrozenBaseline) and pinned.protocol == ground.loaded.protocol.id:
             yield name, pinned.index_sha256

@@ -94,7 +94,7 @@ def _configuration(ground: Ground) -> dict[str, str]:
     """What the run and its claims were judged under: the protocol's files, its claims and its model's profile."""
     loaded, root = ground.loaded, ground.tree.root
     paths = [loaded.folder / name for name in ("manifest.json", "protocol.toml", CLAIM_RULES)]
-    paths += [ground.tree.models / loaded.protocol.model.profile / "profile.toml"]
+    paths += [profile_path(loaded.protocol, ground.tree)]
     return {path.relative_to(root).as_posix(): _sha256(path) for path in paths if path.is_file()}
 
 

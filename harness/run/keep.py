@@ -1,0 +1,37 @@
+"""A run of an author's own protocol keeps a copy of its files, so that whoever has the run has what it was judged by.
+
+A protocol of the tree is kept by the tree. The copy has no input, no checkpoint and nothing that was left by chance.
+"""
+
+import shutil
+
+from harness.claims.load import NAME as CLAIM_RULES
+from harness.files import write_atomic
+from harness.journal.folder import RunFolder
+from harness.places import OF_A_RUN, Places
+from harness.protocols.load import CANONICAL, FILES, PROMPTS, LoadedProtocol
+from harness.protocols.modules import module_file
+from harness.records.protocol import StudyProtocol
+from harness.records.study import FunctionJudge
+
+NAMES = ("protocol.toml", "manifest.json", FILES, CANONICAL, PROMPTS, "PROTOCOL.sha256", "profile.toml", CLAIM_RULES)
+REVISIONS = "revisions"
+
+
+def keep_protocol(loaded: LoadedProtocol, folder: RunFolder, tree: Places) -> None:
+    """Copy the protocol's files to RUN/protocol/<id>/, once; nothing for a protocol of the tree."""
+    target = folder.path / OF_A_RUN / loaded.protocol.id
+    if loaded.folder.is_relative_to(tree.protocols) or target.exists():
+        return
+    modules = [module_file(loaded.folder, one.module) for one in _functions(loaded)]
+    listed = [loaded.folder / name for name in NAMES] + modules
+    for path in (one for one in listed if one.is_file()):
+        write_atomic(target / path.relative_to(loaded.folder), path.read_bytes())
+    if (loaded.folder / REVISIONS).is_dir():
+        shutil.copytree(loaded.folder / REVISIONS, target / REVISIONS)
+
+
+def _functions(loaded: LoadedProtocol) -> list[FunctionJudge]:
+    protocol = loaded.protocol
+    judges = protocol.evaluators.judges if isinstance(protocol, StudyProtocol) else ()
+    return [judge for judge in judges if isinstance(judge, FunctionJudge)]

@@ -1,7 +1,7 @@
 """Where the project's fixed folders are. HARNESS_ROOT names another tree (a copy under test).
 
-HARNESS_PROTOCOLS names folders of protocols that lie elsewhere, an author's own. Such a folder is called as its protocol
-is; beside protocol.toml it may hold the model's profile, its checkpoint and the input files.
+HARNESS_PROTOCOLS names folders of protocols that lie elsewhere, an author's own. Such a folder has its protocol's name;
+beside protocol.toml it may hold the model's profile, its checkpoint and the input files.
 """
 
 import os

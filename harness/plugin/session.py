@@ -277,14 +277,14 @@ def _named(config: pytest.Config, tree: Places) -> tuple[tuple[str, ...], Places
 
     Processes that this one starts are told of those folders too.
     """
-    if config.option.run:
-        tree = places_of_run(Path(config.invocation_params.dir, config.option.run), tree)
     words = []
     for word in config.option.protocol:
         there = Path(config.invocation_params.dir, word)
         name, tree = named_protocol(str(there) if (there / "protocol.toml").is_file() else word, tree)
         words.append(name)
     config.option.protocol = words
+    if config.option.run:
+        tree = places_of_run(Path(config.invocation_params.dir, config.option.run), tree)
     include(tree.studies)
     return _chosen(config, tree), tree
 

@@ -78,14 +78,12 @@ def named_protocol(word: str, tree: Places) -> tuple[str, Places]:
     if word in protocol_ids(tree) or not (folder / "protocol.toml").is_file():
         return word, tree
     folder = folder.resolve()
-    if (
-        tree.protocol(folder.name) not in (folder, tree.protocols / folder.name)
-        or (tree.protocols / folder.name / "protocol.toml").is_file()
-    ):
+    taken = tree.protocol(folder.name)
+    if taken != folder and (taken / "protocol.toml").is_file():
         raise ProtocolError(
             str(folder),
             expected="a folder with a name that no other protocol has",
-            found=str(tree.protocol(folder.name)),
+            found=str(taken),
             todo="Give the protocol another ID, and its folder the same name.",
         )
     return folder.name, tree.with_studies((folder,))

@@ -81,7 +81,7 @@ def make_request(
 
 
 def checkpoint_folder(loaded: LoadedProtocol, given: Path | None, tree: Places | None = None) -> Path:
-    """The checkpoint that was given, the one beside the protocol, or the profile's embedded one; ProtocolError: none."""
+    """The checkpoint that was given, the one beside the protocol, or the profile's own; ProtocolError: none."""
     own = next(iter(beside(loaded.folder, "checkpoint")), None)
     folder = given or own or (tree or places()).models / loaded.profile.id / "checkpoint"
     if not folder.is_dir():

@@ -12,6 +12,8 @@ from typing import Literal
 from harness.canon import sha256_hex
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.files import file_sha256
+from harness.places import OF_A_RUN
+from harness.protocols.load import profile_path
 from harness.records.attestation import (
     PREDICATE_TYPE,
     STATEMENT_TYPE,
@@ -95,7 +97,11 @@ def _configuration(ground: Ground) -> dict[str, str]:
     loaded, root = ground.loaded, ground.tree.root
     paths = [loaded.folder / name for name in ("manifest.json", "protocol.toml", CLAIM_RULES)]
     paths += [profile_path(loaded.protocol, ground.tree)]
-    return {path.relative_to(root).as_posix(): _sha256(path) for path in paths if path.is_file()}
+    own = f"{OF_A_RUN}/{loaded.protocol.id}"  # where a run keeps an author's own protocol, wherever that lay
+    names = {
+        path: path.relative_to(root).as_posix() if path.is_relative_to(root) else f"{own}/{path.name}" for path in paths
+    }
+    return {name: _sha256(path) for path, name in names.items() if path.is_file()}
 
 
 def _run(ground: Ground, not_checkable: tuple[str, ...]) -> AttestedRun:

@@ -28,7 +28,7 @@ class Stage:
 
 
 STAGES = (
-    Stage("Before a run", verbs=("inputs", "prompts", "profile", "make-checkpoint", "freeze")),
+    Stage("Before a run", verbs=("init", "inputs", "prompts", "profile", "make-checkpoint", "freeze")),
     Stage(
         "A run, made and judged by pytest",
         commands=(

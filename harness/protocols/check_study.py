@@ -29,11 +29,18 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def check_study(protocol: StudyProtocol, where: str) -> None:
     """Conditions, edits, judges, replicates; ProtocolError names the field, what was expected and what was found."""
     known(f"{where}: boundaries", "eos", [boundary.name for boundary in protocol.boundaries])
-    named = {"conditions": [one.id for one in protocol.conditions], "edges": [one.id for one in protocol.edges]}
+    named = {
+        "domains": [one.name for one in protocol.domains],
+        "conditions": [one.id for one in protocol.conditions],
+        "edges": [one.id for one in protocol.edges],
+    }
     for label, listed in named.items():
         for name in listed:
             fit = _NAME.fullmatch(name) is not None
             require(fit, f"{where}: {label}", expected="letters, digits, dots, dashes, 64 at most", found=name)
+    whole = [name for listed in named.values() for name in listed]
+    shared = sorted({name for name in whole if whole.count(name) > 1})
+    require(not shared, f"{where}: names", expected="no name of a domain, condition and edge twice", found=shared)
     for condition in protocol.conditions:
         _check_condition(protocol, condition, f"{where}: conditions.{condition.id}")
     prompts = [(condition.messages, condition.edits) for condition in protocol.conditions]

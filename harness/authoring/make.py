@@ -124,6 +124,8 @@ def _tried(apart: Path, folder: Path, tokenizer: PromptTokenizer, profile: Profi
     """What was written is read as a run will read it, and everything that freezing needs holds."""
     protocol = read_protocol(apart / PROTOCOL)
     check_protocol(protocol)
+    if (apart / PROFILE).exists() and read_profile(apart / PROFILE) != profile:
+        raise RuntimeError("a profile that isn't read back as it was written")
     found, salt = find_inputs(protocol, (apart / INPUTS,)), protocol.selection.salt
     count = sources_per_domain(protocol)
     batches = [

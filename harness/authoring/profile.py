@@ -76,7 +76,8 @@ def special_ids_of(checkpoint: Path) -> SpecialIds:
         where = f"{checkpoint / 'tokenizer_config.json'}: eos_token"
         raise ModelError(where, expected="a token that ends an answer", found="none", todo=TODO)
     pad = ids["pad"]
-    return SpecialIds(bos=ids["bos"], eos=eos, pad=eos if pad is None else pad)
+    bos = ids["bos"]
+    return SpecialIds(bos="none" if bos is None else bos, eos=eos, pad=eos if pad is None else pad)
 
 
 def _files(checkpoint: Path) -> tuple[ProfileFile, ...]:

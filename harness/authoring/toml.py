@@ -19,8 +19,8 @@ def document(head: str, content: Mapping[str, Any], comments: Mapping[str, str])
             parts.append(_comment(comments.get(name, "")) + f"{name} = {_value(value)}\n")
     for name, value in tables.items():
         parts.append("\n" + _comment(comments.get(name, "")))
-        listed = value if isinstance(value, list) else [value]
-        opening, closing = ("[[", "]]") if isinstance(value, list) else ("[", "]")
+        listed = value if isinstance(value, list | tuple) else [value]
+        opening, closing = ("[[", "]]") if isinstance(value, list | tuple) else ("[", "]")
         parts.append("\n".join(_table(f"{opening}{name}{closing}", one, name, comments) for one in listed))
     return "".join(parts)
 
@@ -34,7 +34,7 @@ def _table(head: str, content: Mapping[str, Any], name: str, comments: Mapping[s
 
 
 def _is_table(value: object) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+    return isinstance(value, dict) or (isinstance(value, list | tuple) and bool(value) and isinstance(value[0], dict))
 
 
 def _comment(text: str) -> str:
@@ -46,7 +46,7 @@ def _value(value: Any) -> str:
         return (
             "{ " + ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items()) + " }" if value else "{}"
         )
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         short = "[" + ", ".join(_value(one) for one in value) + "]"
         return short if len(short) <= LONG else "[\n" + "".join(f"  {line},\n" for line in map(_value, value)) + "]"
     return _text(value) if isinstance(value, str) else json.dumps(value)

@@ -116,7 +116,7 @@ def check_special_ids(profile: Profile, checkpoint: Path) -> None:
     for name in (one for one in ("generation_config.json", "config.json") if one in listed):
         content = _json(checkpoint / name)
         pinned = registered_digest(listed[name]) == file_sha256(checkpoint / name, what="checkpoint file")
-        for field, value in (("bos_token_id", ids.bos), ("eos_token_id", ids.eos)):
+        for field, value in (("bos_token_id", ids.bos_id), ("eos_token_id", ids.eos)):
             if value is None:
                 continue
             found = content.get(field)

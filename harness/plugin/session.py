@@ -113,6 +113,7 @@ class GateSession:
         for loaded in self.protocols:
             stages = self.stages(loaded.protocol.id)
             enter_beginning(loaded, stages.folder, stages.request, self.tree)
+            stages.keep()
 
     def _require_enterable(self, loaded: LoadedProtocol) -> None:
         """What the attempts file itself refuses isn't entered in it. Workers share what the controller entered."""

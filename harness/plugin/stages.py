@@ -118,10 +118,13 @@ class Stages:
         """Take the run folder for this session; what an earlier session judged is held against its files first."""
         self.folder.create()
         self._claim = self.folder.claim()
-        keep_protocol(self._loaded, self.folder, self._session.tree)
         require_resumable(self._loaded, self.folder, self.request)
         self._session.books.errors += (*altered_since_judged(self.folder), *links(self.folder))
         keep_judgement(self.folder)
+
+    def keep(self) -> None:
+        """Once the run has begun on record: the files of an author's own protocol lie in its folder too."""
+        keep_protocol(self._loaded, self.folder, self._session.tree)
 
     def _open_baseline(self) -> None:
         """The baseline, and for a tier that executes programs the engine, before anything is made."""

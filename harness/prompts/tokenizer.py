@@ -218,7 +218,7 @@ def _check_digest(profile: Profile, role: TokenizerRole, data: bytes, where: str
 def _special_texts(config: dict[str, object], ids: SpecialIds, where: str) -> SpecialTexts:
     """BOS may be none where the profile says so; PAD is EOS's text where the config has none and the IDs are one."""
     eos = _special_text(config, "eos_token", where)
-    bos = "" if ids.bos is None else _special_text(config, "bos_token", where)
+    bos = "" if ids.bos_id is None else _special_text(config, "bos_token", where)
     shared = config.get("pad_token") is None and ids.pad == ids.eos
     return SpecialTexts(bos, eos, eos if shared else _special_text(config, "pad_token", where))
 
@@ -251,7 +251,7 @@ def _chat_template(config: dict[str, object], where: str) -> str:
 def _check_special_ids(tokenizer: PromptTokenizer, profile: Profile, where: str) -> None:
     for name in ("bos", "eos", "pad"):
         text, registered = getattr(tokenizer.special_texts, name), getattr(profile.special_ids, name)
-        if registered is None:
+        if registered == "none":
             continue
         _same(f"{name} {text!r} in {where}", str((registered,)), str(tokenizer.encode(text)))
 

@@ -42,11 +42,16 @@ class Shape(Record):
 
 
 class SpecialIds(Record):
-    """Token IDs that the tokenizer and the generation config must give. `bos`: null where the tokenizer has none."""
+    """Token IDs that the tokenizer and the generation config must give. `bos`: `none` where the tokenizer has none."""
 
-    bos: int | None
+    bos: int | Literal["none"]
     eos: int
     pad: int
+
+    @property
+    def bos_id(self) -> int | None:
+        """BOS as libraries have it: None where there is none."""
+        return None if self.bos == "none" else self.bos
 
 
 class Profile(Record):

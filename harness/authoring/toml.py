@@ -34,7 +34,9 @@ def _table(head: str, content: Mapping[str, Any], name: str, comments: Mapping[s
 
 
 def _is_table(value: object) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list | tuple) and bool(value) and isinstance(value[0], dict))
+    return isinstance(value, dict) or (
+        isinstance(value, list | tuple) and bool(value) and all(isinstance(one, dict) for one in value)
+    )
 
 
 def _comment(text: str) -> str:

@@ -32,7 +32,8 @@ DEPTH = ("depth", "depth_ledger")
 TABLES = {
     "records.md": ("run", "audit", "ledger", "evaluation", "completion", *DEPTH, "sandbox", "attempts"),
     "tapes.md": ("tapes",),
-    "protocol-files.md": ("base", "sources", "protocol", "profile", "manifest"),
+    "protocol-files.md": ("base", "sources", "prompting", "protocol", "profile", "manifest"),
+    "authoring.md": ("study", "study_ledger"),
     "sampling.md": ("sampling", "sampling_ledger"),
     "claims.md": ("claims",),
     "verify.md": ("verification",),

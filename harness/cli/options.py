@@ -7,7 +7,7 @@ import typer
 
 Named = Annotated[
     str,
-    typer.Argument(metavar="PROTOCOL", help="ID of a protocol under fixtures/protocols, or an author's own folder."),
+    typer.Argument(metavar="PROTOCOL", help="ID of a protocol under fixtures/protocols, or an author's folder."),
 ]
 Judged = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that a session judged.")]
 Folders = Annotated[

@@ -45,7 +45,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     with (base / "qa.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["key", "question", "label"])
-        writer.writerows([f"q{i}", f'Is {i} even?\nSay "yes", or "no".', "yes" if i % 2 == 0 else "no"] for i in range(8))
+        writer.writerows(
+            [f"q{i}", f'Is {i} even?\nSay "yes", or "no".', "yes" if i % 2 == 0 else "no"] for i in range(8)
+        )
     lines = [{"id": f"t/{i}", "text": f"Tell me about {i}.", "want": str(i)} for i in range(8)]
     (base / "t.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
     return {"qa": base / "qa.csv", "t": base / "t.jsonl"}

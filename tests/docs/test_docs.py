@@ -260,7 +260,7 @@ def pytest_problem(words: list[str], pytest_help: str) -> str | None:
     named = set(re.findall(r"\w+", values.get("-m", "") if words[0] == "pytest" else "")) - {"not", "and", "or"}
     if named - set(MARKERS):
         return f"no marker {' '.join(sorted(named - set(MARKERS)))}"
-    known = protocol_ids()
+    known = (*protocol_ids(), "DIR")  # the folder of an author's own protocol
     return None if values.get("--protocol", known[0]) in known else f"no protocol {values['--protocol']}"
 
 

@@ -11,7 +11,7 @@ from harness.__main__ import app
 from harness.authoring.answers import ClaimAnswer, answered, claim_of, edit_of, source_of
 from harness.authoring.make import make_study
 from harness.claims.load import load_claims
-from harness.errors import HarnessError, InputError, ModelError, ProtocolError, PromptError
+from harness.errors import HarnessError, InputError, ModelError, PromptError, ProtocolError
 from harness.places import places
 from harness.protocols.load import read_protocol
 from harness.records.protocol import StudyProtocol
@@ -166,7 +166,7 @@ def test_a_module_that_is_not_there_is_refused(tmp_path, answers_for):
 )
 def test_words_of_a_source_that_are_none(words):
     """Each lacks something, or names what isn't."""
-    with pytest.raises(ProtocolError, match="^init: "):
+    with pytest.raises(ProtocolError, match=r"^init: "):
         source_of(words)
 
 

@@ -98,7 +98,7 @@ def test_its_surroundings_are_fixed(call, monkeypatch):
 
 def test_another_source_is_never_run(call):
     """The digest is held against the bytes before they are compiled."""
-    with pytest.raises(InputError, match="found source SHA-256 [0-9a-f]{64}"):
+    with pytest.raises(InputError, match=r"found source SHA-256 [0-9a-f]{64}"):
         call("yes", sha="0" * 64)
 
 

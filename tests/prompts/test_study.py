@@ -1,4 +1,4 @@
-"""A study's prompts: each place proven in characters and tokens, every edit exactly what was registered, or an error."""
+"""A study's prompts: each place proven in characters and tokens, every edit what was registered, or an error."""
 
 from dataclasses import replace
 
@@ -148,8 +148,9 @@ def test_a_special_token_in_a_message_is_refused(cells, content):
         cells(messages=(Message(role="user", content=content), *HISTORY[1:]))
 
 
-SWALLOWS = "{{ bos_token }}{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}{{ 'A:' if add_generation_prompt }}"
-TWICE = "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}{{ 'A:' if add_generation_prompt }}"
+END = "{% endfor %}{{ 'A:' if add_generation_prompt }}"
+SWALLOWS = "{{ bos_token }}{% for m in messages if m.role == 'user' %}{{ m.content }}" + END
+TWICE = "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ m.content }}" + END
 STRIPS = "{{ bos_token }}{% for m in messages %}{{ m.content | trim }};{% endfor %}{{ 'A:' if add_generation_prompt }}"
 SILENT = "{{ bos_token }}{% for m in messages %}{{ m.content }};{% endfor %}"
 OTHER = "{% for m in messages %}{{ m.content }};{% endfor %}{{ 'A:' if add_generation_prompt else 'B:' }}"

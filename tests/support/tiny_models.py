@@ -1,7 +1,7 @@
 """Tiny random chat models of other architectures, made in a second: their templates, BOS and experts differ.
 
-`llama`: BOS at the start, answers end in EOS, dense. `qwen2`: no BOS, turns end in EOS, a template in a file of its own,
-two EOS in its config, tied embeddings, dense. `mixtral`: as llama, with experts, and no system message allowed.
+`llama`: BOS at the start, answers end in EOS, dense. `qwen2`: no BOS, turns end in EOS, a template in its own file, two
+EOS in its config, tied embeddings, dense. `mixtral`: as llama, with experts, and no system message allowed.
 """
 
 import json

@@ -124,7 +124,7 @@ class Stages:
 
     def keep(self) -> None:
         """Once the run has begun on record: the files of an author's own protocol lie in its folder too."""
-        keep_protocol(self._loaded, self.folder, self._session.tree)
+        keep_protocol(self._loaded, self.folder, Path(self.request.checkpoint), self._session.tree)
 
     def _open_baseline(self) -> None:
         """The baseline, and for a tier that executes programs the engine, before anything is made."""

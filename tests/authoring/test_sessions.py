@@ -65,7 +65,8 @@ def test_a_smoke_session_passes(smoke, kind):
 
 def test_a_formal_session_passes_and_verifies(tree, frozen):
     """A tied model with layers on disk, a fresh process, a claim that holds or doesn't: and the folder verifies."""
-    session = run_gates(tree, "-m", "formal", protocol=str(frozen("qwen2")))
+    named = ("--run", "reports/qwen2-study/formal-1")
+    session = run_gates(tree, "-m", "formal", *named, protocol=str(frozen("qwen2")))
     assert session.code == 0, session.output[-3000:]
     gates = {gate["id"]: gate["passed"] for gate in session.audit["gates"]}
     assert gates["placement_equivalence"] == 8

@@ -1,6 +1,6 @@
 """A run of an author's own protocol keeps a copy of its files, so that whoever has the run has what it was judged by.
 
-A protocol of the tree is kept by the tree. The copy has no input, no weights and nothing that was left by chance; of the
+A protocol of the tree is kept by the tree. The copy has no input, no weights and nothing that was left by chance; of a
 checkpoint it has the tokenizer's files, by which an auditor reads what the IDs say.
 """
 

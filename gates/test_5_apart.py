@@ -4,6 +4,7 @@ import pytest
 
 from harness.checks.depth_apart import replay_hidden, replay_routes, replay_sources, replay_weights
 from harness.checks.pairs import independent_replay, placement_equivalence, row_determinism, same_process_replay
+from harness.checks.taped_graph import graph_equivalence, graph_recorded
 from harness.checks.taped_loop import loop_equivalence, loop_recorded
 from harness.plugin.session import Judged
 
@@ -23,6 +24,18 @@ def test_loop_and_generate_are_compared(judged: Judged) -> None:
 @pytest.mark.gate("loop_equivalence", loop_equivalence)
 def test_loop_gives_generates_greedy_tokens(judged: Judged) -> None:
     """R08 4: required in float32: the same positions, masks and cache, so the same tokens."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("graph_recorded", graph_recorded)
+def test_executor_and_its_contract_are_compared(judged: Judged) -> None:
+    """Ours: what the parts give, cell by cell in graph.json; where nothing was captured, that it says so."""
+    assert not judged.differences, judged.message
+
+
+@pytest.mark.gate("graph_equivalence", graph_equivalence)
+def test_executor_gives_its_contracts_tokens(judged: Judged) -> None:
+    """Ours: captured as uncaptured, on CUDA always; as the contract that the protocol names, where it names one."""
     assert not judged.differences, judged.message
 
 

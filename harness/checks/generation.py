@@ -8,9 +8,11 @@ from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import cell_problem, read_journal
 from harness.protocols.grids import RowKey
 from harness.records.base import Frozen
+from harness.records.graph import GraphContract, GraphExecution
 from harness.records.kinds import AnyJournal, journal_type
 from harness.records.profile import SpecialIds
 from harness.records.protocol import DecodeContract, GenerationProtocol
+from harness.records.run import Environment
 from harness.records.sampling import SampledContract
 from harness.records.taped import TapedContract
 
@@ -40,7 +42,12 @@ def decode_contract(evidence: RunEvidence, row: RowKey) -> Differences:
     if not isinstance(protocol, GenerationProtocol):
         raise RuntimeError(f"{protocol.id} generates nothing")
     ids, contract = evidence.loaded.profile.special_ids, protocol.decode
-    if isinstance(contract, TapedContract):
+    if isinstance(contract, GraphContract):
+        captured = protocol.execution.device == "cuda"
+        wanted = registered_taped(contract, ids) | registered_graph(
+            contract.graph, evidence.environment, captured=captured
+        )
+    elif isinstance(contract, TapedContract):
         wanted = registered_taped(contract, ids)
     else:
         wanted = registered_config(contract, ids)
@@ -87,6 +94,18 @@ def registered_taped(contract: TapedContract, ids: SpecialIds) -> dict[str, obje
         "eos_token_id": ids.eos,
         "pad_token_id": ids.pad,
     }
+
+
+def registered_graph(graph: GraphExecution, environment: Environment, *, captured: bool) -> dict[str, object]:
+    """What an executor reads back beside that. The modules' experts are the environment's, judged by themselves."""
+    return {"executor": graph.executor, "step": step_name(graph, environment), "captured": captured, "look": graph.look}
+
+
+def step_name(graph: GraphExecution, environment: Environment) -> str:
+    """What the registered step is called by itself."""
+    if graph.step == "modules":
+        return f"modules, experts {environment.experts}"
+    return f"lean, kernels {'+'.join(graph.kernels) or 'none'}"
 
 
 def execution(evidence: RunEvidence, row: RowKey) -> Iterator[str]:

@@ -3,6 +3,8 @@
 And what is judged of the run as a whole: its sampler on known distributions, its blocks, the prompts of the whole grid.
 """
 
+import json
+
 from harness.canon import canonical_bytes
 from harness.checks import taped
 from harness.evidence import Differences, RunEvidence, cell_name, differs
@@ -10,6 +12,7 @@ from harness.journal.assemble import run_blocks
 from harness.journal.folder import SYNTHETIC, read_record
 from harness.prompts.manifest import differences
 from harness.protocols.grids import RowKey
+from harness.records.graph import GraphEvidence
 from harness.records.protocol import TaskCrnProtocol
 from harness.records.taped import TapedEvidence, TapedRun
 from harness.records.tapes import SyntheticDraws
@@ -34,7 +37,28 @@ def taped_contract(evidence: RunEvidence, row: RowKey) -> Differences:
     """R08 2 and 4.3: tape, sampler, columns and cache of the unit are the registered ones."""
     columns = evidence.loaded.profile.shape.vocabulary_columns
     unit = _unit(evidence, row)
-    return taped.taped_contract(unit, _protocol(evidence).decode, tape=tape_of(evidence, row), columns=columns)
+    found = taped.taped_contract(unit, _protocol(evidence).decode, tape=tape_of(evidence, row), columns=columns)
+    return (*found, *_ran(evidence, row))
+
+
+def _ran(evidence: RunEvidence, row: RowKey) -> Differences:
+    """Of an executed unit: the step that really ran, and whether it was replayed from a graph, are what was read back.
+
+    And these are what is registered: `decode_contract` says so of a run, `graph_equivalence` of a part.
+    """
+    unit, effective = _unit(evidence, row), evidence.environment.generation_config
+    if not isinstance(unit, GraphEvidence):
+        return ()
+    ran, steps = unit.tape.ran, unit.checks.steps
+    told = {name: json.dumps(getattr(ran, name)) for name in ("step", "captured", "look")}
+    found = [
+        differs(f"{cell_name(row)} {name}", effective.get(name, "not read back"), value)
+        for name, value in told.items()
+        if effective.get(name) != value
+    ]
+    enough = ran.replays >= steps - 1 if ran.captured else ran.replays == 0
+    expected = f"{steps - 1} or more" if ran.captured else 0
+    return (*found, *(() if enough else (differs(f"{cell_name(row)} replays", expected, ran.replays),)))
 
 
 def tape_account(evidence: RunEvidence, row: RowKey) -> Differences:

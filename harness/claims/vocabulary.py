@@ -13,6 +13,8 @@ from harness.records.protocol import (
     BehaviorProtocol,
     CompletionProtocol,
     DepthProtocol,
+    GraphTaskProtocol,
+    LoopTaskProtocol,
     Protocol,
     SamplingProtocol,
     StudyProtocol,
@@ -25,7 +27,8 @@ KINDS: Mapping[type[Protocol], Mapping[str, Source]] = {
     CompletionProtocol: completion.SOURCES,
     SamplingProtocol: sampling.SOURCES,
     DepthProtocol: depth.SOURCES,
-    TaskCrnProtocol: task.SOURCES,
+    LoopTaskProtocol: task.SOURCES,
+    GraphTaskProtocol: task.SOURCES,
 }
 
 

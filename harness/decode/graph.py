@@ -58,11 +58,16 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedRows:
-    """What the loop gives, and the row steps whose choice was the argmax; columns of the logits."""
+    """What the loop gives, and the row steps whose choice was the argmax; columns of the logits.
+
+    `captured`: the steps after the prompt's were replays of a captured graph, `replays` of them.
+    """
 
     looped: LoopedRows
     argmax: int
     columns: int
+    captured: bool
+    replays: int
 
 
 class ModuleStep:
@@ -149,6 +154,7 @@ class _Run:
         self._vocabulary = logits.shape[-1]
         self._take(logits)
         self.taken, self._ticked = 1, 0
+        self.captured, self._replays = False, 0
 
     def _take(self, logits: torch.Tensor) -> None:
         best = logits.argmax(dim=-1)
@@ -193,7 +199,13 @@ class _Run:
         with torch.cuda.graph(graph):
             self._advance()
         self.batch.inputs.restore(saved)
-        return graph.replay
+        self.captured = True
+
+        def replay() -> None:
+            graph.replay()
+            self._replays += 1
+
+        return replay
 
     def result(self, tick: Tick) -> ExecutedRows:
         """What was emitted, after the finite flags were judged."""
@@ -213,7 +225,8 @@ class _Run:
             cache=FixedCache.__name__,
             cached=int(batch.inputs.slot) - (self.taken - steps),
         )
-        return ExecutedRows(looped, int((emitted.argmax[:, :steps].cpu() & live).sum()), self._vocabulary)
+        argmax = int((emitted.argmax[:, :steps].cpu() & live).sum())
+        return ExecutedRows(looped, argmax, self._vocabulary, self.captured, self._replays)
 
 
 def ended(row: list[int], eos: int) -> tuple[int, ...]:

@@ -5,8 +5,8 @@ float32 leaves the survivors' sum below u it draws the last ID, which top-p filt
 draw is flagged. `icdf-v1` forces 1 from the last surviving ID on and never draws a filtered one.
 
 Why no other draw is filtered: a filtered ID adds 0, so its CDF element is its predecessor's (0 before the first
-survivor); the first element >= u is never such a one, for u > 0. Everything is computed on the CPU: torch adds up
-in float64 there and rounds each element to float32, which a CUDA cumulative sum does not.
+survivor); the first element >= u is never such a one, for u > 0. Everything is computed on the contract's device. On
+the CPU torch adds up in float64 and rounds each element to float32; elsewhere that is asked for by name.
 """
 
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ class InverseCdf:
 
     def search(self, cdf: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
         """Int64 [rows]: the first ID whose CDF element is at least u."""
-        return torch.searchsorted(cdf, u.expand(len(cdf), 1).contiguous(), right=False)[:, 0]
+        return torch.searchsorted(cdf, u.to(cdf.device).expand(len(cdf), 1).contiguous(), right=False)[:, 0]
 
 
 def summed(probabilities: torch.Tensor) -> torch.Tensor:

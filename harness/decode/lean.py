@@ -2,7 +2,7 @@
 
 The same formulas as the library's modules in another order of rounding, so an execution contract of its own. Keys and
 values are never expanded: the up-projection is applied to the query and to the attended latent instead. Parts can be
-computed by Triton kernels; what isn't, torch or the library's module computes.
+computed by Triton kernels, and a small model's experts all at once; what isn't, torch or the library's module computes.
 """
 
 import importlib
@@ -13,11 +13,12 @@ from typing import Any, Literal
 import torch
 from torch.nn import functional
 
+from harness.decode.all_experts import AllExperts
 from harness.decode.fixed import FixedBatch, Layers
 from harness.errors import ModelError
 from harness.model.load import LoadedModel
 
-Part = Literal["experts", "attention", "norms"]
+Part = Literal["experts", "attention", "norms", "all_experts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class AttentionWeights:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """A layer: its two norms with their eps, its attention, and its MLP as the library's module."""
+    """A layer: its two norms with their eps, its attention, and its MLP: the library's module, or all experts."""
 
     before: torch.Tensor
     after: torch.Tensor
@@ -73,15 +74,20 @@ class Turn:
 
 
 class LeanStep:
-    """The whole step. `kernels`: the parts that Triton computes; needs a CUDA device, or Triton's interpreter."""
+    """The whole step. `kernels`: parts that Triton computes, on a CUDA device or in its interpreter; `all_experts`:
+    torch computes all of a layer's experts for every row (`harness.decode.all_experts`), on any device.
+    """
 
     def __init__(self, loaded: LoadedModel, kernels: Sequence[Part]) -> None:
         require_lean(loaded)
+        if {"experts", "all_experts"} <= {*kernels}:
+            raise RuntimeError("one of the two computes the experts, got both")
         self.name = f"lean, kernels {'+'.join(sorted(kernels)) or 'none'}"
         self._model, self._kernels = loaded.model, frozenset(kernels)
         self._triton = _optional("harness.decode.kernels", {"attention", "norms"} & self._kernels)
         self._experts = _optional("harness.decode.expert_kernels", {"experts"} & self._kernels)
-        self._layers = [_layer(one) for one in loaded.model.model.layers]
+        whole = "all_experts" in self._kernels
+        self._layers = [_layer(one, all_experts=whole) for one in loaded.model.model.layers]
         self._caches: list[torch.Tensor] = []
 
     def begin(self, layers: Layers, batch: FixedBatch) -> None:
@@ -123,6 +129,8 @@ class LeanStep:
     def _mlp(self, mlp: Any, normed: torch.Tensor, batch: FixedBatch) -> torch.Tensor:
         if "experts" in self._kernels:
             return self._experts.mlp_parts(mlp, normed, batch.inputs.live)  # type: ignore[no-any-return]
+        if isinstance(mlp, AllExperts):
+            return mlp(normed)[:, None]
         return mlp(normed[:, None])  # type: ignore[no-any-return]
 
 
@@ -167,7 +175,7 @@ def turned_by(values: torch.Tensor, turn: Turn) -> torch.Tensor:
     return pairs.flatten(-2).to(values.dtype)
 
 
-def _layer(layer: Any) -> LayerWeights:
+def _layer(layer: Any, *, all_experts: bool) -> LayerWeights:
     own, norm = layer.self_attn, layer.input_layernorm
     shape = Shape(own.num_heads, own.qk_nope_head_dim, own.qk_rope_head_dim, own.kv_lora_rank, own.v_head_dim)
     up = own.kv_b_proj.weight.detach().view(shape.heads, shape.nope + shape.value, shape.latent)
@@ -186,7 +194,7 @@ def _layer(layer: Any) -> LayerWeights:
         after=layer.post_attention_layernorm.weight.detach(),
         eps=norm.variance_epsilon,
         attention=attention,
-        mlp=layer.mlp,
+        mlp=AllExperts(layer.mlp) if all_experts and hasattr(layer.mlp, "experts") else layer.mlp,
     )
 
 
@@ -199,10 +207,11 @@ def require_lean(loaded: LoadedModel) -> None:
     wanted |= {"topk_method": "greedy", "hidden_act": "silu", "tie_word_embeddings": False}
     found = {name: getattr(config, name, "none") for name in wanted}
     places = sorted({str(one.device) for one in loaded.model.parameters()})
-    if found != wanted or places != [str(loaded.device)]:
+    strided = sorted(name for name, one in loaded.model.named_parameters() if not one.is_contiguous())
+    if found != wanted or places != [str(loaded.device)] or strided:
         raise ModelError(
             "lean step",
-            expected=f"{wanted}, whole on {loaded.device}",
-            found=f"{found} on {', '.join(places)}",
+            expected=f"{wanted}, whole on {loaded.device}, each tensor in one piece",
+            found=f"{found} on {', '.join(places)}, not in one piece: {', '.join(strided[:3]) or 'none'}",
             todo="Register the step over the model's own modules for this model or placement.",
         )

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from harness.canon import digest
+from harness.checks.taped_graph import PARTS as GRAPH_PARTS
 from harness.checks.taped_loop import PARTS
 from harness.difference.leaves import leaves
 from harness.difference.side import (
@@ -31,12 +32,13 @@ from harness.ledgers.book import AnyLedger, ledger_type
 from harness.ledgers.executions import read_executions
 from harness.places import Places
 from harness.protocols.grids import UnitKey
-from harness.protocols.loops import loop_check
+from harness.protocols.loops import part_protocol
 from harness.records.completion import CodeAccount
 from harness.records.depth import TraceEvidence
 from harness.records.difference import Judged
+from harness.records.graph import GraphBatch
 from harness.records.kinds import AnyUnit, journal_type
-from harness.records.protocol import AnyProtocol, TaskCrnProtocol
+from harness.records.protocol import AnyProtocol, GraphTaskProtocol, TaskCrnProtocol
 from harness.records.run import RunSpec, UnitEvidence, UnitObservation
 from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
@@ -130,13 +132,14 @@ def _was_judged(path: Path) -> bool:
 
 
 def _loop(path: Path, found: Registered) -> Registered:
-    """A part that shows how a task run's loop decodes is made under a protocol that its program derives."""
-    program = next((program for program, name in PARTS.items() if name == path.name), None)
+    """A part that shows how a task run decodes is made under a protocol that its program derives."""
+    parts = GRAPH_PARTS if isinstance(found.kind, GraphTaskProtocol) else PARTS
+    program = next((program for program, name in parts.items() if name == path.name), None)
     if program is None or not isinstance(found.kind, TaskCrnProtocol):
         return found
     if found.loaded is None:
         raise ComparisonError(str(path), expected="its protocol under its digest", found=found.why, todo=VERIFY)
-    derived = loop_check(found.loaded, program)
+    derived = part_protocol(found.loaded, program)
     return Registered(derived.protocol, derived, "")
 
 
@@ -236,6 +239,7 @@ def _drawn(unit: AnyUnit) -> dict[str, str]:
             "sampler": tape.sampler,
             "columns": tape.columns,
             "cache": tape.cache,
+            **({"ran": tape.ran} if isinstance(tape, GraphBatch) else {}),
         }
     else:
         return {}

@@ -14,7 +14,7 @@ from harness.places import Places, places_of_run
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids, read_protocol
 from harness.records.difference import Judged, SideKind
-from harness.records.protocol import AnyProtocol
+from harness.records.protocol import AnyProtocol, LoopTaskProtocol, TaskCrnProtocol
 from harness.records.run import Deviation, Environment, PlacementFacts, PromptRow
 
 VERIFY = "`python -m harness verify RUN` says what else doesn't hold."
@@ -94,8 +94,10 @@ class Side:
 
     @property
     def family(self) -> str:
-        """The kind of its protocol."""
-        return str(self.registered.kind.__struct_config__.tag)
+        """The kind of its protocol; what executes the steps of tasks under tapes makes no other kind."""
+        kind = self.registered.kind
+        tagged = LoopTaskProtocol if isinstance(kind, TaskCrnProtocol) else type(kind)
+        return str(tagged.__struct_config__.tag)
 
     @property
     def budget(self) -> int:

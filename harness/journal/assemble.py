@@ -16,10 +16,12 @@ from harness.journal.naming import result_name
 from harness.protocols.grids import UnitKey, grid_blocks
 from harness.protocols.load import LoadedProtocol
 from harness.records.depth import DepthRun, TraceBaseline, TraceEvidence
+from harness.records.graph import GraphRun
 from harness.records.kinds import AnyJournal, AnyRun, AnyUnit, journal_type, run_type
 from harness.records.protocol import (
     AnyProtocol,
     DepthProtocol,
+    GraphTaskProtocol,
     JudgedProtocol,
     SamplingProtocol,
     StudyProtocol,
@@ -188,7 +190,8 @@ def assemble(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
         return Run(**head)
     if isinstance(loaded.protocol, TaskCrnProtocol):
         blocks = run_blocks(loaded.protocol, head["grid"], len(head["domains"]))
-        return TapedRun(**head, tasks=read_tasks(folder), blocks=blocks)
+        kind = GraphRun if isinstance(loaded.protocol, GraphTaskProtocol) else TapedRun
+        return kind(**head, tasks=read_tasks(folder), blocks=blocks)
     if isinstance(loaded.protocol, StudyProtocol):
         head["units"] = tuple(unit for unit in units if isinstance(unit, StudyEvidence))
         return StudyRun(**head, tasks=read_tasks(folder), answers=read_answers(folder), scores=read_scores(folder))

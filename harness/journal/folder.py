@@ -17,6 +17,7 @@ from harness.files import read_bytes, require_writable, write_atomic
 from harness.protocols.grids import UnitKey
 from harness.records.base import T, decode_json
 from harness.records.depth import TraceEvidence, TraceJournal
+from harness.records.graph import GraphEvidence, GraphJournal
 from harness.records.kinds import AnyJournal, AnyUnit
 from harness.records.run import CellRecord, Failure, Journal, PromptRow, UnitObservation
 from harness.records.sampling import SampledEvidence, SampledJournal
@@ -136,6 +137,8 @@ def write_journal(folder: RunFolder, key: UnitKey, evidence: AnyUnit, observatio
         journal = TraceJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     elif isinstance(evidence, SampledEvidence):
         journal = SampledJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
+    elif isinstance(evidence, GraphEvidence):
+        journal = GraphJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     elif isinstance(evidence, TapedEvidence):
         journal = TapedJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     else:

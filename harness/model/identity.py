@@ -62,17 +62,20 @@ def registered_digest(file: ProfileFile) -> str:
 
 
 def require_registered(profile: Profile, found: dict[str, str], *, port: bool) -> tuple[Deviation, ...]:
-    """Deviations of a port; for anything else, and for a tokenizer even in a port, a ModelError."""
+    """Deviations of a port; for anything else a ModelError, and even in a port for a tokenizer and for code that has a
+    pin: what is pinned is executed.
+    """
     deviations = file_deviations(profile, found)
+    named = {file.name: file for file in profile.files}
     for deviation in deviations:
-        name = deviation.field.removeprefix("checkpoint.")
-        role = next(file.role for file in profile.files if file.name == name)
-        if not port or role in TOKENIZER_ROLES:
+        file = named[deviation.field.removeprefix("checkpoint.")]
+        pinned_code = file.role == "code" and isinstance(file.digest, Frozen) and deviation.actual != ABSENT
+        if not port or file.role in TOKENIZER_ROLES or pinned_code:
             raise ModelError(
-                f"checkpoint file {name} of {profile.id}",
+                f"checkpoint file {file.name} of {profile.id}",
                 expected=deviation.registered,
                 found=deviation.actual,
-                todo="Use the registered checkpoint. Other weights run under --port; another tokenizer can't.",
+                todo="Use the registered checkpoint. Other weights run under --port; another tokenizer or code can't.",
             )
     return deviations
 

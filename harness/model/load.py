@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from harness.errors import HarnessError, ModelError, PlacementError
 from harness.model.memory import forget_peaks, load_report, refusal, release
 from harness.model.process import apply_settings, now_us, process_identity
-from harness.protocols.maps import map_difference
+from harness.protocols.maps import gpu_budgets, map_difference
 from harness.records.base import Frozen
 from harness.records.profile import Profile
 from harness.records.protocol import Execution, Placement
@@ -137,9 +137,9 @@ def _placement_arguments(placement: Placement, device: torch.device, folder: str
     if placement.device_map == "single":
         return {"device_map": {"": str(device)}} if device.type == "cuda" else {}
     if placement.device_map == "auto":
-        budgets: dict[int | str, str] = {"cpu": placement.cpu_memory}
-        if placement.gpu_memory != "none":
-            budgets[0] = placement.gpu_memory
+        budgets: dict[int | str, str] = dict(enumerate(gpu_budgets(placement.gpu_memory)))
+        if placement.cpu_memory != "none":
+            budgets["cpu"] = placement.cpu_memory
         return {"device_map": "auto", "max_memory": budgets, **({"offload_folder": folder} if folder else {})}
     resident = dict.fromkeys(placement.resident, str(device))
     away = dict.fromkeys(placement.offloaded, placement.offload_device)

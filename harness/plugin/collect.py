@@ -24,6 +24,7 @@ ORDER = (
     "run",
     "same_process",
     "loop",
+    "graph",
     "placement",
     "replay",
     "determinism",

@@ -31,8 +31,17 @@ def add(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="folder with registered inputs, found by digest under any name (default: HARNESS_INPUTS)",
     )
-    group.addoption("--gpu-memory", metavar="SIZE", help="GPU budget, e.g. 29GiB: a registered placement, else a port")
+    group.addoption(
+        "--gpu-memory",
+        metavar="SIZE",
+        help="GPU budget, e.g. 29GiB: a registered placement, else a port; 20GiB,20GiB splits a port over two GPUs",
+    )
     group.addoption("--cpu-memory", metavar="SIZE", help="CPU budget, e.g. 80GiB: a registered placement, else a port")
+    group.addoption(
+        "--gpus",
+        metavar="GPUS",
+        help="one GPU for each process, e.g. 0,1 with -n 2: a worker sees its own and no other",
+    )
     group.addoption(
         "--port",
         action="store_true",

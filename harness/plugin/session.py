@@ -21,9 +21,10 @@ from harness.places import Places, include, places, places_of_run
 from harness.plugin import options
 from harness.plugin.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.plugin.books import Books, Recorder
+from harness.plugin.devices import own_gpu
 from harness.protocols.grids import executed_grid, is_executed
 from harness.protocols.load import LoadedProtocol, load_protocol, named_protocol, protocol_ids
-from harness.records.protocol import JudgedProtocol, Tier
+from harness.records.protocol import GraphTaskProtocol, JudgedProtocol, Tier
 from harness.run.comparable import not_comparable
 from harness.snapshots.acceptance import FROZEN
 from harness.snapshots.store import is_frozen
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 KEY = pytest.StashKey["GateSession"]()
 DEFAULT_PREFIX = "nano-"
 NOT_RUN = "{}: this tier executes no program; code cells are not run, and nothing of them is scored"
+NOT_CAPTURED = "{}: executed on the CPU, where no step is captured; nothing is said of a captured one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,7 @@ class GateSession:
             lines += [self._run_line(loaded)] if self.tier is not None and not self.only_collects else []
             lines += [f"{loaded.protocol.id}: not compared: {one}" for one in self.not_compared(loaded)]
             lines += [NOT_RUN.format(loaded.protocol.id)] if self._leaves_programs(loaded) else []
+            lines += [NOT_CAPTURED.format(loaded.protocol.id)] if self._captures_nothing(loaded) else []
         return lines
 
     def left_out(self, loaded: LoadedProtocol) -> dict[str, str]:
@@ -208,6 +211,12 @@ class GateSession:
             return False
         executed = executed_grid(loaded.protocol, loaded.protocol.tier_grids[self.tier])
         return not executed and any(is_executed(domain) for domain in loaded.protocol.domains)
+
+    def _captures_nothing(self, loaded: LoadedProtocol) -> bool:
+        """Whether steps that could be captured are run on a device that captures none."""
+        if self.tier is None or self.only_collects or not isinstance(loaded.protocol, GraphTaskProtocol):
+            return False
+        return loaded.protocol.execution.device != "cuda"
 
     def _run_line(self, loaded: LoadedProtocol) -> str:
         """Whether a run is made or one that is there is judged, and from how many units it goes on."""
@@ -257,6 +266,7 @@ def open_session(config: pytest.Config) -> None:
         return
     if workerinput is None:
         options.refuse(config, tree.gates)
+    own_gpu(config)
     tier = options.selected_tier(config)
     try:
         chosen, tree = _named(config, tree)

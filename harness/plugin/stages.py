@@ -13,6 +13,7 @@ import msgspec
 from filelock import FileLock
 
 from harness.checks.frozen import RegistrationEvidence, SmokeEvidence, SnapshotEvidence
+from harness.checks.taped_graph import GraphSides
 from harness.checks.taped_loop import LoopEvidence
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import load_claims
@@ -22,6 +23,7 @@ from harness.gold import recorded_tasks, registered_tasks
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, write_once
 from harness.ledgers.close import close_books, close_generation, close_run
+from harness.plugin.graphs import Making, make_graph
 from harness.plugin.loops import make_loop
 from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
@@ -163,6 +165,7 @@ class Stages:
             "run": self._make_run,
             "same_process": self._same_process,
             "loop": self._loop,
+            "graph": self._graph,
             "placement": lambda: self._pair("placement", placement_rule(self._loaded.protocol)),
             "replay": lambda: self._pair("replay", self._loaded.protocol.independent_replay),
             "determinism": self._determinism,
@@ -300,6 +303,12 @@ class Stages:
         first = self._run()
         _ = first.run
         return make_loop(first, self.request, sink_for(self._session.config))
+
+    def _graph(self) -> GraphSides:
+        """What this run's executor gives, beside what its contract is held to."""
+        first = self._run()
+        _ = first.run
+        return make_graph(first, Making(self.request, self._note_sources, sink_for(self._session.config)))
 
     def _first_of(self, rule: ApartRule) -> RunEvidence:
         """What a pair's other side is held against: this run, or its smoke run for a pair at the smoke budget."""

@@ -17,6 +17,7 @@ from harness.records.protocol import (
     CompletionProtocol,
     DepthProtocol,
     GenerationProtocol,
+    GraphTaskProtocol,
     JudgedProtocol,
     LadderProtocol,
     Protocol,
@@ -101,9 +102,10 @@ def _check_runs(protocol: RegisteredProtocol, where: str) -> None:
         known(f"{where}: pair rule grid", rule.grid, grids)
         for side in (rule.left, rule.right):
             known(f"{where}: pair rule placement", side, placements)
+    held = not isinstance(protocol, GraphTaskProtocol) or any(gate.reach == "placement" for gate in protocol.gates)
     for pair in pairs:
         require(
-            pair.left != pair.right,
+            pair.left != pair.right or not held,
             f"{where}: placement_equivalence",
             expected="two placements",
             found=f"{pair.left} twice",
@@ -278,7 +280,7 @@ def check_gates(protocol: AnyProtocol, manifest: Manifest, profile: Profile) -> 
             known(f"{where}.grid", at.grid, set(protocol.grids))
             known(f"{where}", tier, protocol.tier_grids)
             # Registered prompts are judged without a run, so in any tier over the whole grid (R08 5.1).
-            apart = gate.reach in ("same_process", "loop", "placement", "replay", "determinism")
+            apart = gate.reach in ("same_process", "loop", "graph", "placement", "replay", "determinism")
             apart = apart or gate.rows == "prompts"
             own = protocol.tier_grids[tier]
             require(apart or at.grid == own, f"{where}.grid", expected=f"{own}, the tier's own", found=at.grid)

@@ -1,7 +1,8 @@
 """A protocol of tasks under tapes must agree with itself (R08): tapes, sampler, blocks of grids, contrasts, bands."""
 
+from harness.protocols.check_graph import check_graph
 from harness.protocols.require import known, require
-from harness.records.protocol import TaskCrnProtocol
+from harness.records.protocol import GraphTaskProtocol, LoopTaskProtocol, TaskCrnProtocol
 from harness.records.taped import GridBlock
 from harness.tapes.tape import Tape
 
@@ -16,12 +17,27 @@ def check_taped(protocol: TaskCrnProtocol, where: str) -> None:
     for name in protocol.grids:
         _check_blocks(protocol, name, f"{where}: grid_blocks.{name}")
     _check_formal(protocol, where)
+    _check_smoke(protocol, where)
     _check_same_process(protocol, where)
+    if isinstance(protocol, GraphTaskProtocol):
+        check_graph(protocol, where)
+    if isinstance(protocol, LoopTaskProtocol):
+        _check_loop(protocol, where)
+    _check_contrasts(protocol, where)
+    _check_bootstrap(protocol, where)
+
+
+def _check_loop(protocol: LoopTaskProtocol, where: str) -> None:
+    """R08 4: a cache that grows, the sampler on the CPU; the gate is there where agreement is required."""
+    pairs = (
+        ("decode.cache", "dynamic", protocol.decode.cache),
+        ("decode.sampler.device", "cpu", protocol.decode.sampler.device),
+    )
+    for name, expected, found in pairs:
+        require(expected == found, f"{where}: {name}", expected=expected, found=found)
     required = [gate.id for gate in protocol.gates if gate.id == "loop_equivalence"]
     wanted = ["loop_equivalence"] if protocol.loop_equivalence == "required" else []
     require(required == wanted, f"{where}: gates under loop_equivalence", expected=wanted, found=required)
-    _check_contrasts(protocol, where)
-    _check_bootstrap(protocol, where)
 
 
 def _check_tapes(protocol: TaskCrnProtocol, where: str) -> None:
@@ -88,6 +104,14 @@ def _check_formal(protocol: TaskCrnProtocol, where: str) -> None:
         roles = sorted({block.role for block in listed})
         allowed = {"primary", "diagnostic"} if name == formal else {"check"}
         require(set(roles) <= allowed, f"{where}: grid_blocks.{name}", expected=sorted(allowed), found=roles)
+
+
+def _check_smoke(protocol: TaskCrnProtocol, where: str) -> None:
+    """Smoke's cells are formal ones cut early: `smoke_passed` holds each against the formal run's."""
+    grids = [protocol.tier_grids[tier] for tier in ("smoke", "formal")]
+    smoke, formal = ({place for block in protocol.grid_blocks[one] for place in _places(block)} for one in grids)
+    beyond = sorted(smoke - formal)
+    require(not beyond, f"{where}: grid_blocks.{grids[0]}", expected=f"places of {grids[1]}", found=beyond)
 
 
 def _check_same_process(protocol: TaskCrnProtocol, where: str) -> None:

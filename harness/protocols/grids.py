@@ -20,10 +20,10 @@ from harness.records.protocol import (
     Grid,
     PairRule,
     Protocol,
-    Rows,
     StudyProtocol,
     Variant,
 )
+from harness.records.reaches import Rows
 from harness.records.sources import Domain
 from harness.records.study import NumberJudge
 from harness.records.taped import GridBlock

@@ -1,32 +1,62 @@
-"""The protocol that a part of a task protocol's smoke run is made under: the same cells, decoded greedily (R08 4).
+"""The protocols that parts of a task protocol's smoke run are made under: the same cells by another program (R08 4).
 
-Two programs decode them, transformers' `generate` and the own loop with argmax. Manifest, profile and digest stay the
-task protocol's, so that a part's records are held against the same pins as the run's.
+Greedily by transformers' `generate`, by the own loop or by the executor over a fixed cache, with argmax; and under the
+tapes by the own loop where the protocol's steps are executed. Manifest, profile and digest stay the task protocol's, so
+that a part's records are held against the same pins as the run's.
 """
 
 from dataclasses import replace
 
 from harness.protocols.load import LoadedProtocol
-from harness.records.protocol import DecodeContract, GenerationProtocol, LoopCheckProtocol, LoopProgram, TaskCrnProtocol
+from harness.records.protocol import (
+    DecodeContract,
+    DrawingProgram,
+    GenerationProtocol,
+    GraphCheckProtocol,
+    GraphTaskProtocol,
+    LoopCheckProtocol,
+    LoopProgram,
+    LoopTaskProtocol,
+    TaskCrnProtocol,
+)
+from harness.records.taped import TapedContract
+
+
+def part_protocol(loaded: LoadedProtocol, program: LoopProgram | DrawingProgram) -> LoadedProtocol:
+    """The protocol of a part that the program makes; misuse for a protocol that has no such part."""
+    if program == "uncaptured":
+        _graph_task(loaded)
+        return loaded  # the same contract: how a step is launched is the request's to say, and the records'
+    return drawn_loop(loaded) if program == "drawn_loop" else loop_check(loaded, program)
 
 
 def loop_check(loaded: LoadedProtocol, program: LoopProgram) -> LoadedProtocol:
-    """The protocol of a part; misuse for a protocol that doesn't decode in the loop."""
+    """The protocol of a greedy part; misuse for a protocol that doesn't decode in a loop of the project's."""
     protocol = loaded.protocol
     if not isinstance(protocol, TaskCrnProtocol):
         raise RuntimeError(f"{protocol.id} has no loop to check")
-    shared = {name: getattr(protocol, name) for name in GenerationProtocol.__struct_fields__}
-    derived = LoopCheckProtocol(
-        **shared | {"sampler": "greedy"},
-        by=program,
-        decode=greedy_contract(protocol),
-        grid_blocks=protocol.grid_blocks,
-    )
-    return replace(loaded, protocol=derived)
+    shared = {name: getattr(protocol, name) for name in GenerationProtocol.__struct_fields__} | {
+        "sampler": "greedy",
+        "by": program,
+        "decode": greedy_contract(protocol),
+        "grid_blocks": protocol.grid_blocks,
+    }
+    if program != "graph":
+        return replace(loaded, protocol=LoopCheckProtocol(**shared))
+    return replace(loaded, protocol=GraphCheckProtocol(**shared, graph=_graph_task(loaded).decode.graph))
+
+
+def drawn_loop(loaded: LoadedProtocol) -> LoadedProtocol:
+    """The same tasks, tapes and sampler by the own loop over a cache that grows."""
+    protocol = _graph_task(loaded)
+    contract = {name: getattr(protocol.decode, name) for name in TapedContract.__struct_fields__}
+    shared = {name: getattr(protocol, name) for name in TaskCrnProtocol.__struct_fields__}
+    shared |= {"decode": TapedContract(**contract | {"cache": "dynamic"})}
+    return replace(loaded, protocol=LoopTaskProtocol(**shared, loop_equivalence="recorded"))
 
 
 def greedy_contract(protocol: TaskCrnProtocol) -> DecodeContract:
-    """Greedy decoding of the same batches: neutral parameters, the task protocol's rows, cache and generator seed."""
+    """Greedy decoding of the same batches: neutral parameters, the task protocol's rows and generator seed."""
     contract = protocol.decode
     return DecodeContract(
         strategy="greedy",
@@ -37,9 +67,15 @@ def greedy_contract(protocol: TaskCrnProtocol) -> DecodeContract:
         top_k=0,
         top_p=1.0,
         repetition_penalty=1.0,
-        cache=contract.cache,
+        cache="dynamic",
         rows_per_batch=contract.rows_per_batch,
         generator_seed=contract.generator_seed,
         official_temperature=contract.official_temperature,
         official_top_p=contract.official_top_p,
     )
+
+
+def _graph_task(loaded: LoadedProtocol) -> GraphTaskProtocol:
+    if not isinstance(loaded.protocol, GraphTaskProtocol):
+        raise RuntimeError(f"{loaded.protocol.id} executes no step over a fixed cache")
+    return loaded.protocol

@@ -1,8 +1,13 @@
-"""A registered placement beside a device map that a library made: one wording to refuse it and to judge it."""
+"""A placement's budgets, and a registered one beside a library's device map: one wording to refuse and to judge it."""
 
 from collections.abc import Mapping
 
 from harness.records.protocol import Placement
+
+
+def gpu_budgets(text: str) -> tuple[str, ...]:
+    """One budget a GPU, in their order: `29GiB` is one GPU's, `20GiB,20GiB` are two GPUs', `none` is none."""
+    return () if text == "none" else tuple(one.strip() for one in text.split(","))
 
 
 def map_difference(placement: Placement, device_map: Mapping[str, str]) -> tuple[str, str] | None:

@@ -7,7 +7,9 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.evaluation import CodeRule, NumericRule
+from harness.records.graph import GraphContract, GraphExecution
 from harness.records.prompting import Boundary, Condition, Edge, NamedCondition, PromptContract, PromptRules
+from harness.records.reaches import Reach, Rows
 from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SampledContract, SamplingEvaluators
 from harness.records.sandbox import SandboxContract
 from harness.records.sources import Domain, InputFile, PublishedReference, Selection
@@ -22,33 +24,8 @@ from harness.records.taped import (
 )
 
 Tier = Literal["smoke", "formal", "replay"]
-Reach = Literal[
-    "registration",
-    "smoke_record",
-    "run",
-    "same_process",
-    "loop",
-    "placement",
-    "replay",
-    "determinism",
-    "snapshots",
-    "tensors",
-]
-Rows = Literal[
-    "whole",
-    "identities",
-    "prompts",
-    "cells",
-    "executed_cells",
-    "units",
-    "executed_units",
-    "edges",
-    "variant_cells",
-    "stage_digests",
-    "gate_digests",
-]
-
-LoopProgram = Literal["generate", "own_loop"]
+LoopProgram = Literal["generate", "own_loop", "graph"]
+DrawingProgram = Literal["uncaptured", "drawn_loop"]
 
 
 class ModelPin(Record):
@@ -326,12 +303,11 @@ class SamplingProtocol(LadderProtocol, tag_field="kind", tag="sampling"):
     carried_over: tuple[CarriedDirection, ...]
 
 
-class TaskCrnProtocol(JudgedProtocol, tag_field="kind", tag="task_crn"):
+class TaskCrnProtocol(JudgedProtocol):
     """Round 08: tasks under tapes. All conditions of a unit read the same uniform number in the same step.
 
     Replicates are tapes. `grid_blocks` says which ranks run under which tapes, for each grid: their blocks are disjoint
-    parts of ranks x replicates, and statistics never pool two roles. `loop_equivalence`: whether the loop's argmax
-    tokens must equal `generate`'s greedy ones on the smoke grid's first tape, or are only recorded beside them.
+    parts of ranks x replicates, and statistics never pool two roles. What executes the steps, the two kinds say.
     """
 
     prompt: PromptContract
@@ -340,10 +316,25 @@ class TaskCrnProtocol(JudgedProtocol, tag_field="kind", tag="task_crn"):
     grid_blocks: dict[str, tuple[GridBlock, ...]]
     evaluators: TaskEvaluators
     same_process_replay: SameProcessRule
-    loop_equivalence: Literal["required", "recorded"]
     contrasts: tuple[TaskContrast, ...]
     secondary: tuple[SecondaryContrast, ...]
     bootstrap: BootstrapRule
+
+
+class LoopTaskProtocol(TaskCrnProtocol, tag_field="kind", tag="task_crn"):
+    """Executed by the own loop over a cache that grows, as Round 08 has it.
+
+    `loop_equivalence`: whether the loop's argmax tokens must equal `generate`'s greedy ones on the smoke grid's first
+    tape, or are only recorded beside them.
+    """
+
+    loop_equivalence: Literal["required", "recorded"]
+
+
+class GraphTaskProtocol(TaskCrnProtocol, tag_field="kind", tag="task_crn_graph"):
+    """Executed over a fixed cache, the step captured in a CUDA graph where the execution device is one."""
+
+    decode: GraphContract
 
 
 class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
@@ -382,14 +373,26 @@ class LoopCheckProtocol(GenerationProtocol, tag_field="kind", tag="loop_check"):
     grid_blocks: dict[str, tuple[GridBlock, ...]]
 
 
+class GraphCheckProtocol(LoopCheckProtocol, tag_field="kind", tag="graph_check"):
+    """The same by the executor as `graph` registers it, with argmax in the sampler's place."""
+
+    graph: GraphExecution
+
+
 # The families whose conditions differ at the historical boundary, by system text and one token.
 BoundaryProtocol = (
     BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | DepthProtocol | LoopCheckProtocol
 )
 RegisteredProtocol = (
-    BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | DepthProtocol | StudyProtocol
+    BehaviorProtocol
+    | CompletionProtocol
+    | SamplingProtocol
+    | LoopTaskProtocol
+    | GraphTaskProtocol
+    | DepthProtocol
+    | StudyProtocol
 )
-AnyProtocol = RegisteredProtocol | LoopCheckProtocol
+AnyProtocol = RegisteredProtocol | LoopCheckProtocol | GraphCheckProtocol
 BlockedProtocol = TaskCrnProtocol | LoopCheckProtocol
 AnyJudged = CompletionProtocol | SamplingProtocol | TaskCrnProtocol | StudyProtocol
 BaselinedProtocol = CompletionProtocol | SamplingProtocol | DepthProtocol

@@ -39,7 +39,7 @@ class TapedContract(Record):
     pairing: Literal["shared uniform numbers"]
     finished_rows: Literal["pad_masked"]
     use_cache: bool
-    cache: Literal["dynamic"]
+    cache: Literal["dynamic", "fixed"]
     rows_per_batch: int
     sampler: SamplerContract
     register: TapeRegister

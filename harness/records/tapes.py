@@ -20,7 +20,7 @@ class SamplerContract(Record):
     temperature: float
     top_p: float
     min_tokens_to_keep: int
-    device: Literal["cpu"]
+    device: Literal["cpu", "cuda"]
 
 
 class EdgeDistance(Record, tag_field="state", tag="edge"):

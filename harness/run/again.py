@@ -23,7 +23,7 @@ SAME_PROCESS = "same_process"
 def same_process_rule(loaded: LoadedProtocol, request: Request) -> SameProcessRule | None:
     """What a run of the request draws again: a gate of its tier judges it, on the tier's own grid."""
     protocol = loaded.protocol
-    if not isinstance(protocol, SamplingProtocol | TaskCrnProtocol):
+    if not isinstance(protocol, SamplingProtocol | TaskCrnProtocol) or request.decoding != "registered":
         return None
     judged = any(gate.reach == SAME_PROCESS and request.tier in gate.tiers for gate in protocol.gates)
     own = any(grid == request.grid for tier, grid in protocol.tier_grids.items() if tier == request.tier)

@@ -12,10 +12,12 @@ import msgspec
 
 from harness.canon import digest, escaped, ids_sha256, text_sha256
 from harness.decode.adopt import adopt_decoding
+from harness.decode.executed import Executor, decode_executed, decode_greedily, make_executor
 from harness.decode.greedy import decode_greedy
 from harness.decode.icdf import InverseCdf
+from harness.decode.loop import Rows
 from harness.decode.sampled import PaddedRows, decode_sampled
-from harness.decode.taped import TapedCall, decode_argmax, decode_taped, loop_contract
+from harness.decode.taped import TapedCall, TapedRows, decode_argmax, decode_taped, loop_contract
 from harness.errors import HarnessError
 from harness.model.environment import read_environment, software_deviations
 from harness.model.identity import check_shape, check_special_ids, digests_of_a_run
@@ -33,11 +35,14 @@ from harness.protocols.load import LoadedProtocol
 from harness.protocols.maps import map_difference, map_field
 from harness.protocols.seeds import batch_seeds
 from harness.records.depth import TraceEvidence
+from harness.records.graph import GraphBatch, GraphEvidence
 from harness.records.kinds import AnyUnit
 from harness.records.protocol import (
     BehaviorProtocol,
     CompletionProtocol,
     DepthProtocol,
+    GraphCheckProtocol,
+    GraphTaskProtocol,
     LoopCheckProtocol,
     SamplingProtocol,
     StudyProtocol,
@@ -62,6 +67,7 @@ from harness.tapes.tape import Tape
 from harness.trace.forward import adopt_forward
 
 Greedy = BehaviorProtocol | CompletionProtocol | StudyProtocol | LoopCheckProtocol
+Padded = tuple[Rows, Rows]  # IDs and mask
 
 
 @dataclass(slots=True)
@@ -75,9 +81,12 @@ class Engine:
     placement: PlacementFacts
     deviations: tuple[Deviation, ...]
     sampler: InverseCdf | None
+    executor: Executor | None
 
     def close(self) -> None:
-        """Release the model."""
+        """Release the model, and before it the step that holds its tensors."""
+        if self.executor is not None:
+            self.executor.close()
         self.model.close()
 
     def make_unit(
@@ -122,11 +131,13 @@ class Engine:
     def _greedy(
         self, protocol: Greedy, rows: PaddedRows, progress: Progress
     ) -> tuple[tuple[tuple[int, ...], ...], StepChecks]:
-        """By `generate`, or by the own loop with argmax where a part of a smoke run is made by it (R08 4)."""
+        """By `generate`; or with argmax, by the own loop or the executor, where a part of a smoke run is (R08 4)."""
         ids = self.loaded.profile.special_ids
-        if isinstance(protocol, LoopCheckProtocol) and protocol.by == "own_loop":
-            contract = loop_contract(ids, self.budget)
-            return decode_argmax(self.model, (rows.ids, rows.mask), contract=contract, tick=progress.step)
+        if isinstance(protocol, LoopCheckProtocol) and protocol.by != "generate":
+            pair, contract, tick = (rows.ids, rows.mask), loop_contract(ids, self.budget), progress.step
+            if self.executor is not None:
+                return decode_greedily(self.model, pair, contract=contract, executor=self.executor, tick=tick)
+            return decode_argmax(self.model, pair, contract=contract, tick=tick)
         decoded = decode_greedy(self.model, rows.ids, rows.mask, eos=ids.eos, tick=progress.step)
         return decoded.rows, decoded.checks
 
@@ -148,18 +159,28 @@ class Engine:
         )
         seed_generators(protocol.decode.generator_seed)
         before, started = rng_states(), time.perf_counter_ns()
-        drawn = decode_taped(self.model, rows, sampler=self.taped_sampler, call=call, tick=progress.step)
+        drawn = self._drawn(rows, call, progress)
         wall_ns, after = time.perf_counter_ns() - started, rng_states()
-        evidence = TapedEvidence(
-            **self._identity(key, batch),
-            max_new_tokens=self.budget,
-            cells=self._cells(batch, drawn.rows, tokenizer, self.budget),
-            checks=drawn.checks,
-            tape=drawn.tape,
-            rng_before=before,
-            rng_after=after,
+        shared = self._identity(key, batch) | {
+            "max_new_tokens": self.budget,
+            "cells": self._cells(batch, drawn.rows, tokenizer, self.budget),
+            "checks": drawn.checks,
+            "rng_before": before,
+            "rng_after": after,
+        }
+        tape = drawn.tape
+        taped = (
+            GraphEvidence(**shared, tape=tape) if isinstance(tape, GraphBatch) else TapedEvidence(**shared, tape=tape)
         )
-        return evidence, self._observe(drawn.checks.rows_checked, wall_ns)
+        return taped, self._observe(drawn.checks.rows_checked, wall_ns)
+
+    def _drawn(self, rows: Padded, call: TapedCall, progress: Progress) -> TapedRows:
+        """By the executor where the protocol's steps are executed, else by the own loop."""
+        if self.executor is None:
+            return decode_taped(self.model, rows, sampler=self.taped_sampler, call=call, tick=progress.step)
+        return decode_executed(
+            self.model, rows, sampler=self.taped_sampler, call=call, executor=self.executor, tick=progress.step
+        )
 
     @property
     def taped_sampler(self) -> InverseCdf:
@@ -295,11 +316,12 @@ def _read_back(
 ) -> Engine:
     protocol = loaded.protocol
     sampler = InverseCdf(protocol.decode.sampler) if isinstance(protocol, TaskCrnProtocol) else None
+    executor = _executor(loaded, request, model)
     ids, budget = loaded.profile.special_ids, protocol.grids[request.grid].max_new_tokens
     if isinstance(protocol, DepthProtocol):
         effective = adopt_forward(model)
     else:
-        effective = adopt_decoding(model, protocol, ids, budget, sampler)
+        effective = adopt_decoding(model, protocol, ids, budget, sampler=sampler, executor=executor)
     facts = placement_facts(model.model, request.placement.id, loaded.profile, model.device)
     if request.port:
         deviations += _other_map(loaded, request, facts)
@@ -308,7 +330,17 @@ def _read_back(
     environment = read_environment(model, effective, digests)
     if request.execution.experts == "remote_code" and not uses_remote_code(loaded.profile, request.execution):
         deviations += (Deviation(field="experts", registered="remote_code", actual=environment.experts),)
-    return Engine(loaded, request, model, environment, facts, deviations, sampler)
+    return Engine(loaded, request, model, environment, facts, deviations, sampler, executor)
+
+
+def _executor(loaded: LoadedProtocol, request: Request, model: LoadedModel) -> Executor | None:
+    """What executes the steps where that is registered: captured on a CUDA device, but in the uncaptured part."""
+    captured = model.device.type == "cuda" and request.decoding != "uncaptured"
+    if isinstance(loaded.protocol, GraphTaskProtocol):
+        return make_executor(model, loaded.protocol.decode.graph, captured=captured)
+    if isinstance(loaded.protocol, GraphCheckProtocol):
+        return make_executor(model, loaded.protocol.graph, captured=captured)
+    return None
 
 
 def _other_map(loaded: LoadedProtocol, request: Request, facts: PlacementFacts) -> tuple[Deviation, ...]:

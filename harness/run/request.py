@@ -14,9 +14,19 @@ from harness.errors import PlacementError, ProtocolError
 from harness.inputs.find import FoundInputs, Missing, find_inputs, require_present
 from harness.places import Places, places
 from harness.protocols.load import LoadedProtocol, beside, load_protocol
-from harness.protocols.loops import loop_check
+from harness.protocols.loops import part_protocol
+from harness.protocols.maps import gpu_budgets
 from harness.records.base import Record
-from harness.records.protocol import AnyProtocol, BaselinedProtocol, Execution, JudgedProtocol, LoopProgram, Placement
+from harness.records.protocol import (
+    AnyProtocol,
+    BaselinedProtocol,
+    DrawingProgram,
+    Execution,
+    GraphTaskProtocol,
+    JudgedProtocol,
+    LoopProgram,
+    Placement,
+)
 from harness.records.run import Deviation, RunSpec
 from harness.records.sandbox import RegisteredImage
 
@@ -37,7 +47,7 @@ class Request(Record):
     execution: Execution
     baseline: str | None
     sandbox_image: str | None
-    decoding: Literal["registered"] | LoopProgram
+    decoding: Literal["registered"] | LoopProgram | DrawingProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,7 @@ def make_request(
     protocol = loaded.protocol
     placement, placement_deviations = choose_placement(loaded, options)
     device = protocol.execution.device if placement.gpu_memory == "none" else "cuda"
+    _require_step(protocol, placement, device)
     domains, domain_deviations = available_domains(loaded, find_inputs(protocol, options.inputs), port=options.port)
     image_deviations = sandbox_deviations(protocol, options)
     return Request(
@@ -78,6 +89,21 @@ def make_request(
         sandbox_image=options.sandbox_image if isinstance(protocol, JudgedProtocol) else None,
         decoding="registered",
     )
+
+
+def _require_step(protocol: AnyProtocol, placement: Placement, device: str) -> None:
+    """A step that the sampler is part of is executed on the sampler's device, and a captured one on the whole model."""
+    if not isinstance(protocol, GraphTaskProtocol):
+        return
+    registered = protocol.decode.sampler.device
+    if device != registered or (device == "cuda" and placement.device_map != "single"):
+        raise PlacementError(
+            f"placement of {protocol.id}",
+            expected=f"the sampler's device, {registered}"
+            + (", and the whole model on it" if device == "cuda" else ""),
+            found=f"{device}, {placement.device_map} {placement.gpu_memory}/{placement.cpu_memory}",
+            todo="Draws on another device are another contract: register a protocol whose sampler is there.",
+        )
 
 
 def checkpoint_folder(loaded: LoadedProtocol, given: Path | None, tree: Places | None = None) -> Path:
@@ -113,11 +139,12 @@ def choose_placement(loaded: LoadedProtocol, options: Options) -> tuple[Placemen
             found=f"{gpu}/{cpu}",
             todo="Choose a registered placement, or run the protocol's shape under --port.",
         )
-    whole = cpu == "none"  # no second place to put a module: the model lives on the execution device
+    split = len(gpu_budgets(gpu)) > 1
+    whole = cpu == "none"  # no second place to put a module: the model lives on the execution device, or on several
     actual = msgspec.structs.replace(
         default,
         id="port",
-        device_map="single" if whole else "auto",
+        device_map="single" if whole and not split else "auto",
         gpu_memory=gpu,
         cpu_memory=cpu,
         offload_device="none" if whole else ("disk" if gpu == "none" else "cpu"),
@@ -215,6 +242,6 @@ def spec_of(request: Request, loaded: LoadedProtocol, deviations: tuple[Deviatio
 
 
 def loaded_for(request: Request) -> LoadedProtocol:
-    """The request's protocol, from the tree in use; for a part that checks the loop, what is derived from it."""
+    """The request's protocol, from the tree in use; for a part that another program makes, what is derived from it."""
     loaded = load_protocol(request.protocol)
-    return loaded if request.decoding == "registered" else loop_check(loaded, request.decoding)
+    return loaded if request.decoding == "registered" else part_protocol(loaded, request.decoding)

@@ -7,31 +7,35 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from harness.checks import depth_apart, pairs, taped_loop
+from harness.checks import depth_apart, pairs, taped_graph, taped_loop
 from harness.checks.frozen import SmokeEvidence, smoke_passed
+from harness.checks.taped_graph import PARTS as GRAPH_PARTS
+from harness.checks.taped_graph import SIDES, GraphSides, Side
 from harness.checks.taped_loop import PARTS, LoopEvidence
 from harness.errors import JournalError
 from harness.evidence import Check, PairEvidence, RunEvidence, VariantEvidence, guarded
 from harness.journal.assemble import assemble, read_spec
 from harness.journal.folder import RunFolder, read_record
+from harness.protocols.check_graph import comparisons
 from harness.protocols.grids import RowKey, gate_rows, placement_rule
-from harness.protocols.loops import loop_check
+from harness.protocols.loops import loop_check, part_protocol
 from harness.records.audit import SmokeReference
 from harness.records.protocol import (
     ApartRule,
     BehaviorProtocol,
     Gate,
+    GraphTaskProtocol,
     PairRule,
-    Reach,
     SamplingProtocol,
     TaskCrnProtocol,
 )
+from harness.records.reaches import Reach
 from harness.records.verification import VerifiedLine
 from harness.verify.ground import AGAIN, RESTORE, Ground, Lines, compared, fails, holds, nothing, uncheckable
 from harness.verify.records import made_again
 
 # Gates over what was made apart: the module of each kind that holds their checks, by the gate's name.
-CHECKS: tuple[ModuleType, ...] = (pairs, depth_apart, taped_loop)
+CHECKS: tuple[ModuleType, ...] = (pairs, depth_apart, taped_loop, taped_graph)
 SAME_PROCESS = "same_process"
 SMOKE = "smoke.json"
 
@@ -87,9 +91,10 @@ def gates_apart_hold(ground: Ground) -> Lines:
     parts, accounts = parts_of(ground), {one.id: one for one in ground.audit.gates}
     for gate in ground.judged_gates:
         own = [part for part in parts if part.reach == gate.reach]
-        if not own and gate.reach != "loop":
+        if not own and gate.reach not in ("loop", "graph"):
             continue
-        evidence = _evidence(ground, gate, own) if own else _loop(ground)
+        alone = _graph if gate.reach == "graph" else _loop
+        evidence = _evidence(ground, gate, own) if own else alone(ground)
         if evidence is None:
             yield _no_smoke(gate.id)
             continue
@@ -137,6 +142,17 @@ def _loop(ground: Ground) -> LoopEvidence:
         sides[program] = RunEvidence(derived, folder), _pids(folder)
     one, other = sides["generate"], sides["own_loop"]
     return LoopEvidence(ground.evidence, one[0], other[0], (one[1], other[1]))
+
+
+def _graph(ground: Ground) -> GraphSides:
+    """The parts that show what a run's executor gives, each under the protocol that its program derives."""
+    protocol, parts = ground.loaded.protocol, {}
+    if not isinstance(protocol, GraphTaskProtocol):
+        raise RuntimeError(f"{protocol.id} executes no step over a fixed cache")
+    for program in (program for one in comparisons(protocol) for program in SIDES[one]):
+        folder = ground.folder.part(GRAPH_PARTS[program])
+        parts[program] = Side(RunEvidence(part_protocol(ground.loaded, program), folder), _pids(folder))
+    return GraphSides(ground.evidence, parts)
 
 
 def _first(ground: Ground, rule: ApartRule) -> RunEvidence | None:

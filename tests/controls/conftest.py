@@ -9,6 +9,12 @@ from pregate_support.fake_engine import engine_arguments
 from pregate_support.mini import COMPLETION, DEPTH
 
 from .damage import Case
+from .graph_fixtures import (  # noqa: F401 - fixtures of this folder
+    captured_sides,
+    generate_case,
+    graph_case,
+    graph_runs,
+)
 from .sampling_fixtures import (  # noqa: F401 - fixtures of this folder
     fresh_sampling,
     judge_sampling,

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.decode.all_experts import AllExperts
 from harness.decode.graph import Execute, choose_best, execute_rows
 from harness.decode.lean import LeanStep, add_norm, require_lean
 from harness.decode.loop import LoopContract
@@ -14,16 +15,46 @@ from harness.errors import ModelError
 from .rows import MIXED, decode, ignore
 
 
-def test_the_loops_tokens(shared, loaded, mixed):
+@pytest.mark.parametrize("kernels", [(), ("all_experts",)])
+def test_the_loops_tokens(shared, loaded, mixed, kernels):
     """Rows that end apart, 128 tokens, float32 on the CPU: the same tokens in another order of rounding."""
     ids = loaded.profile.special_ids
     contract = LoopContract(eos=ids.eos, pad=ids.pad, max_new_tokens=128)
-    step, how = LeanStep(shared, ()), Execute(captured=False, look=16)
+    step, how = LeanStep(shared, kernels), Execute(captured=False, look=16)
     found = execute_rows(shared, mixed, contract=contract, step=step, choose=choose_best, how=how, tick=ignore)
     wanted = decode(shared, loaded, mixed, 128)
     assert [len(row) for row in found.looped.rows] == list(MIXED.values())
     assert dataclasses.replace(found.looped, cache="") == dataclasses.replace(wanted, cache="")
-    assert step.name == "lean, kernels none"
+    assert step.name == f"lean, kernels {'+'.join(kernels) or 'none'}"
+
+
+@pytest.mark.parametrize("layer", [1, 5])
+def test_all_experts_are_the_modules(shared, layer):
+    """A MoE layer of the embedded model, routed and shared experts: the module's output up to its rounding."""
+    mlp = shared.model.model.layers[layer].mlp
+    hidden = torch.randn(8, 128, generator=torch.Generator().manual_seed(layer))
+    with torch.inference_mode():
+        found, wanted = AllExperts(mlp)(hidden), mlp(hidden[:, None])[:, 0]
+        fewer = AllExperts(mlp)(hidden[2:5])
+    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-6)
+    assert torch.allclose(fewer, wanted[2:5], rtol=1e-4, atol=1e-6)
+
+
+def test_an_expert_that_was_not_chosen_is_not_silent(shared):
+    """Its weight 0 times an infinite output isn't a number: the check of finite logits finds it."""
+    mlp = shared.model.model.layers[1].mlp
+    step = AllExperts(mlp)
+    hidden = torch.randn(1, 128, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        unchosen = next(one for one in range(32) if one not in mlp.gate(hidden)[2].flatten().tolist())
+        step._entry[unchosen * 96 : (unchosen + 1) * 96] = float("inf")
+        assert not torch.isfinite(step(hidden)).all()
+
+
+def test_experts_are_computed_once(shared):
+    """Triton's chosen experts and all of them are two answers to one question."""
+    with pytest.raises(RuntimeError, match="one of the two"):
+        LeanStep(shared, ("experts", "all_experts"))
 
 
 def test_another_model_is_refused(shared, monkeypatch):
@@ -33,6 +64,15 @@ def test_another_model_is_refused(shared, monkeypatch):
         require_lean(shared)
     with pytest.raises(RuntimeError, match="closed"):
         require_lean(dataclasses.replace(shared, model=None))
+
+
+def test_weights_in_several_pieces_are_refused(shared, monkeypatch):
+    """Kernels read a tensor by its shape alone: one that is a view of another would be read in another order."""
+    own = dict(shared.model.named_parameters())
+    own["lm_head.weight"] = own["lm_head.weight"].t()
+    monkeypatch.setattr(shared.model, "named_parameters", lambda *_, **__: iter(own.items()))
+    with pytest.raises(ModelError, match=r"not in one piece: lm_head\.weight"):
+        require_lean(shared)
 
 
 def test_a_norm_over_parts():

@@ -15,6 +15,7 @@ GENERATED = (
     "nano-cross-source-sampling",
     "nano-single-source-sampling",
     "nano-task-crn",
+    "nano-task-crn-graph",
 )
 UNIT = "code-00-*[!s].json"
 

@@ -42,10 +42,19 @@ TABLES = {
     "attestation.md": ("attestation",),
     "compare.md": ("difference",),
     "task-crn.md": ("taped",),
+    "graph.md": ("graph",),
     "task-statistics.md": ("task_ledger",),
     "full-size.md": ("random_weights",),
 }
-FAMILIES = ("behavior", "completion", "cross-source-sampling", "single-source-sampling", "depth", "task-crn")
+FAMILIES = (
+    "behavior",
+    "completion",
+    "cross-source-sampling",
+    "single-source-sampling",
+    "depth",
+    "task-crn",
+    "task-crn-graph",
+)
 GATE_TABLES = tuple((f"nano-{family}", f"deepseek-{family}") for family in FAMILIES)
 EXAMPLES = ("encodings.md", "depth.md")
 BASES = ("Record", "RecordMeta")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The DeepSeek protocols on random weights of DeepSeek-V2-Lite's size, in parts of less than ten minutes: docs/full-size.md.
-#   tests/gpu/full_size.sh setup|make|smoke|tasks|formal|resume|depth|completion|placements|memory|collect NAME
-# From the project's root, on a machine with one CUDA device of 40 GiB or more. CHECKPOINT: where the checkpoint is or is to be;
+#   tests/gpu/full_size.sh setup|make|smoke|tasks|graph|formal|resume|depth|completion|placements|memory|workers|split|collect NAME
+# From the project's root, on a machine with one CUDA device of 40 GiB or more, for `workers` and `split` with two. CHECKPOINT: where the checkpoint is or is to be;
 # HARNESS_INPUTS: folder with the data files; OUT: where compact results go; WHEELS: folder of wheels for `setup`.
 set -u
 cd "$(dirname "$0")/../.."
@@ -51,15 +51,25 @@ make_it() {
     [ -n "${OUT:-}" ] && cp "$CHECKPOINT/checkpoint.json" "$OUT/"
 }
 
+beside() {  # run: the smoke run of `smoke` and this one, cell by cell
+    python -m harness compare "$(newest deepseek-behavior 'smoke-20*T*-port')" "$1"
+    echo "== compare whole $1: exit $? (0 equal, 1 different)"
+}
+
 placements() {  # three smoke runs of one grid, compared cell by cell; the whole one is that of `smoke`
-    local whole
-    whole="$(newest deepseek-behavior 'smoke-20*T*-port')"
     gates smoke deepseek-behavior --gpu-memory 29GiB --cpu-memory 80GiB --run reports/deepseek-behavior/smoke-29GiB-port
     gates smoke deepseek-behavior --gpu-memory 28GiB --cpu-memory 80GiB --run reports/deepseek-behavior/smoke-28GiB-port
-    for other in 29GiB 28GiB; do
-        python -m harness compare "$whole" "reports/deepseek-behavior/smoke-$other-port"
-        echo "== compare whole $other: exit $? (0 equal, 1 different)"
-    done
+    for other in 29GiB 28GiB; do beside "reports/deepseek-behavior/smoke-$other-port"; done
+}
+
+workers() {  # two processes with a GPU each, on one run folder
+    gates smoke deepseek-behavior "${WHOLE[@]}" -n 2 --gpus 0,1 --run reports/deepseek-behavior/smoke-workers-port
+    beside reports/deepseek-behavior/smoke-workers-port
+}
+
+split() {  # one process, one model, half of it on each GPU
+    gates smoke deepseek-behavior --gpu-memory 17GiB,40GiB --cpu-memory none --run reports/deepseek-behavior/smoke-split-port
+    beside reports/deepseek-behavior/smoke-split-port
 }
 
 memory() {  # another process leaves 20 GiB of the device: loading the whole model is refused by the allocator
@@ -94,12 +104,15 @@ case "${1:-}" in
     make) make_it ;;
     smoke) gates smoke deepseek-behavior "${WHOLE[@]}" ;;
     tasks) ALLOCATOR=expandable_segments:True; gates smoke deepseek-task-crn "${WHOLE[@]}" ;;
+    graph) gates smoke deepseek-task-crn-graph ;;  # its registered placement is the whole model on the device
     formal) gates formal deepseek-behavior "${WHOLE[@]}" ;;
     resume) gates formal deepseek-behavior "${WHOLE[@]}" --run "$(newest deepseek-behavior 'formal-*-port')" ;;
     depth) gates formal deepseek-depth "${WHOLE[@]}" --baseline "$(passed deepseek-behavior)" ;;
     completion) gates smoke deepseek-completion "${WHOLE[@]}" --baseline "$(passed deepseek-behavior)" ;;
     placements) placements ;;
     memory) memory ;;
+    workers) workers ;;
+    split) split ;;
     collect) collect "${2:?a name}" ;;
     *) sed -n 2,6p "$0"; exit 2 ;;
 esac

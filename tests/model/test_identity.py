@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from harness.errors import ModelError, StorageError
-from harness.model.identity import check_shape, check_special_ids, checkpoint_digests, require_registered
+from harness.model.identity import ABSENT, check_shape, check_special_ids, checkpoint_digests, require_registered
 from harness.model.load import uses_remote_code
 from harness.records.base import Frozen, Unfrozen
 from harness.records.profile import ProfileFile
@@ -140,6 +140,26 @@ def test_remote_code_needs_every_digest(loaded, code, experts, trusted):
     profile = msgspec.structs.replace(loaded.profile, files=(*loaded.profile.files, *code))
     execution = msgspec.structs.replace(loaded.protocol.execution, experts=experts)
     assert uses_remote_code(profile, execution) is trusted
+
+
+@pytest.mark.parametrize(
+    ("digest", "found", "refused"),
+    [
+        (Frozen(sha256="0" * 64), "1" * 64, True),
+        (Frozen(sha256="0" * 64), ABSENT, False),
+        (Unfrozen(reason="not published"), "1" * 64, False),
+    ],
+)
+def test_pinned_code_is_that_code_in_a_port_too(loaded, digest, found, refused):
+    """It would be executed. Code that isn't there, or has no pin, never is: a deviation."""
+    file = ProfileFile(name="modeling.py", role="code", digest=digest)
+    profile = msgspec.structs.replace(loaded.profile, files=(file,))
+    if not refused:
+        (deviation,) = require_registered(profile, {"modeling.py": found}, port=True)
+        assert deviation.actual == found
+        return
+    with pytest.raises(ModelError, match="another tokenizer or code can't"):
+        require_registered(profile, {"modeling.py": found}, port=True)
 
 
 @pytest.mark.parametrize("port", [False, True])

@@ -240,3 +240,20 @@ def test_two_loads_are_two(resident, on_disk):
 def test_memory_is_an_observation_in_bytes(resident):
     """The process holds more than the model's parameters."""
     assert memory_observation()["rss"] > sum(p.numel() * p.element_size() for p in resident.model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cpu", "budgets"),
+    [
+        ("29GiB", "80GiB", {0: "29GiB", "cpu": "80GiB"}),
+        ("20GiB, 18GiB", "none", {0: "20GiB", 1: "18GiB"}),
+        ("none", "5MB", {"cpu": "5MB"}),
+    ],
+)
+def test_budgets_are_given_by_device(loaded, gpu, cpu, budgets):
+    """One for each GPU in their order, and none for a place that has none."""
+    placement = msgspec.structs.replace(
+        loaded.protocol.placements[0], device_map="auto", gpu_memory=gpu, cpu_memory=cpu, offload_device="none"
+    )
+    arguments = load_module._placement_arguments(placement, torch.device("cpu"), None)
+    assert arguments == {"device_map": "auto", "max_memory": budgets}

@@ -232,6 +232,7 @@ def test_the_kind_decides_which_records_a_run_is_made_of():
             "cross-source-sampling": ("SampledJournal", "SampledRun"),
             "single-source-sampling": ("SampledJournal", "SampledRun"),
             "task-crn": ("TapedJournal", "TapedRun"),
+            "task-crn-graph": ("GraphJournal", "GraphRun"),
         }.items()
     }
 

@@ -266,6 +266,10 @@ FAULTS = {
         lambda p: {"placement_equivalence": replace(p.placement_equivalence, grid="formal")},
         "placement_equivalence.grid: expected smoke, the smoke grid, found formal",
     ),
+    "a smoke cell that formal doesn't have": (
+        lambda p: block(p, "smoke", indices=(0, 1)),
+        r"grid_blocks.smoke: expected places of formal, found \[\(1, 'T1'\)\]",
+    ),
     "no limit": (lambda p: {"sandbox": replace(p.sandbox, pids=0)}, "sandbox.pids: expected a limit above 0, found 0"),
 }  # fmt: skip
 

@@ -69,6 +69,21 @@ def test_a_port_says_its_budgets(deepseek, options):
     assert "70GiB/80GiB" in deviation.actual
 
 
+@pytest.mark.parametrize(
+    ("gpu", "cpu", "device_map", "offload"),
+    [
+        ("139GiB", "none", "single", "none"),
+        ("20GiB,20GiB", "none", "auto", "none"),
+        ("8GiB,8GiB", "80GiB", "auto", "cpu"),
+    ],
+)
+def test_a_port_is_whole_split_or_offloaded(deepseek, options, gpu, cpu, device_map, offload):
+    """One GPU holds it all; several budgets split it over as many GPUs; what a CPU budget is for may be offloaded."""
+    placement, (deviation,) = choose_placement(deepseek, options(gpu_memory=gpu, cpu_memory=cpu, port=True))
+    assert (placement.device_map, placement.offload_device) == (device_map, offload)
+    assert deviation.actual == f"{device_map} {gpu}/{cpu}"
+
+
 def test_a_port_with_a_registered_budget_keeps_its_placement(deepseek, options):
     """--port alone changes nothing that is as registered."""
     placement, deviations = choose_placement(deepseek, options(gpu_memory="28GiB", cpu_memory="80GiB", port=True))

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -101,8 +102,8 @@ def ways(*, device):
         "modules, uncaptured": lambda *one: by_executor(*one, step=ModuleStep, captured=False),
     }
     if device == "cpu":
-        step = lean()
-        return found | {"lean, torch": lambda *one: by_executor(*one, step=step, captured=False)}
+        steps = {"lean, torch": lean(), "lean, all experts": lean("all_experts")}
+        return found | {name: partial(by_executor, step=step, captured=False) for name, step in steps.items()}
     steps = {"modules": ModuleStep, "lean, torch": lean()}
     steps |= {f"lean, {'+'.join(ALL[:count])}": lean(*ALL[:count]) for count in (1, 2, 3)}
     last = steps[f"lean, {'+'.join(ALL)}"]

@@ -1,0 +1,244 @@
+"""The executor over a fixed cache against what its contract is held to, cell by cell over the smoke grid.
+
+On a CUDA device, always: the run's captured cells against the same step uncaptured, by a process made apart. And
+the contract that the protocol names: the own loop under the same tapes and sampler, or `generate`, greedily, with the
+argmax in the sampler's place. On the CPU nothing is captured: the run is the uncaptured step, it is never compared with
+itself, and graph.json says that nothing was.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from harness.checks.generation import (
+    greedy_steps,
+    output_identity,
+    registered_config,
+    registered_graph,
+    registered_taped,
+    rng_untouched,
+)
+from harness.checks.prompts import batch_alignment, prompt_hashes
+from harness.checks.taped_run import drawn_under_tape
+from harness.compare import common_prefix
+from harness.evidence import Differences, RunEvidence, cell_name, differs
+from harness.journal.folder import read_record
+from harness.protocols.check_graph import comparisons
+from harness.protocols.grids import RowKey
+from harness.records.graph import Compared, Comparing, GraphCell, GraphComparison, NotCompared
+from harness.records.protocol import (
+    DrawingProgram,
+    GraphCheckProtocol,
+    GraphTaskProtocol,
+    LoopCheckProtocol,
+    LoopProgram,
+    TaskCrnProtocol,
+)
+from harness.records.run import Environment
+
+GRAPH = "graph.json"
+PARTS: dict[DrawingProgram | LoopProgram, str] = {
+    "uncaptured": "graph_uncaptured",
+    "drawn_loop": "graph_loop",
+    "graph": "graph_argmax",
+    "generate": "graph_generate",
+}
+# The parts that a comparison needs; where it is one, the run itself is the first side.
+SIDES: dict[Comparing, tuple[DrawingProgram | LoopProgram, ...]] = {
+    "uncaptured": ("uncaptured",),
+    "own_loop": ("drawn_loop",),
+    "generate": ("graph", "generate"),
+}
+NOTHING_CAPTURED = "the execution device is the CPU: nothing was captured, and nothing is said of a captured step"
+NOT_NAMED = "the protocol names no other contract"
+
+Pairs = list[tuple[str, object, object]]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A part of the smoke run, with the children that the parent started for it."""
+
+    evidence: RunEvidence
+    pids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GraphSides:
+    """A smoke run and the parts that were made of its cells, by program."""
+
+    run: RunEvidence
+    parts: dict[DrawingProgram | LoopProgram, Side]
+
+
+def graph_equivalence(evidence: GraphSides, row: RowKey) -> Differences:
+    """Ours: in each comparison that the protocol owes, both sides hold by themselves and give the same tokens."""
+    owed = comparisons(_protocol(evidence))
+    if not owed:
+        return (differs(f"{cell_name(row)} comparisons", "one or more", "none"),)
+    return (*_captured_as_owed(evidence, row), *(line for one in owed for line in _compared(evidence, one, row)))
+
+
+def graph_recorded(evidence: GraphSides, row: RowKey) -> Differences:
+    """Ours: graph.json says of each comparison what its sides give, or why there is none."""
+    stored = read_record(evidence.run.folder.file(GRAPH), GraphComparison, what="graph comparison")
+    again = graph_comparison(evidence)
+    found = [line for one in comparisons(_protocol(evidence)) for line in _made_apart(evidence, one, row)]
+    return (*found, *(() if stored == again else (differs(f"{row.item} graph.json", again, stored),)))
+
+
+def graph_comparison(evidence: GraphSides) -> GraphComparison:
+    """Each comparison over the cells that its parts have, in their grid's order."""
+    protocol = _protocol(evidence)
+    named, owed = protocol.decode.graph.against, comparisons(protocol)
+    return GraphComparison(
+        schema=1,
+        device=protocol.execution.device,
+        captured=_comparison(evidence, "uncaptured") if "uncaptured" in owed else NotCompared(reason=NOTHING_CAPTURED),
+        named=named,
+        against=NotCompared(reason=NOT_NAMED) if named == "none" else _comparison(evidence, named),
+    )
+
+
+def _comparison(evidence: GraphSides, comparing: Comparing) -> Compared:
+    first, second = _sides(evidence, comparing)
+    cells = []
+    for key in second.keys:
+        for condition in second.loaded.protocol.conditions:
+            row = RowKey(key, condition.id)
+            one, other = first.cell(row).generated_ids, second.cell(row).generated_ids
+            cells.append(
+                GraphCell(
+                    source_id=key.source_id,
+                    replicate=key.replicate,
+                    condition=condition.id,
+                    common_prefix=common_prefix(one, other),
+                    ids_exact=one == other,
+                )
+            )
+    return Compared(
+        first_run_sha256=first.run_sha256,
+        second_run_sha256=second.run_sha256,
+        exact=sum(cell.ids_exact for cell in cells),
+        cells=tuple(cells),
+    )
+
+
+def _captured_as_owed(evidence: GraphSides, row: RowKey) -> Iterator[str]:
+    """The run's own contract as read back: captured exactly where the registered device is a CUDA one."""
+    protocol = _protocol(evidence)
+    yield from _contract(evidence.run, captured=protocol.execution.device == "cuda", row=row)
+
+
+def _compared(evidence: GraphSides, comparing: Comparing, row: RowKey) -> Differences:
+    first, second = _sides(evidence, comparing)
+    at = _row_of(evidence, comparing, row)
+    one, other = first.cell(at), second.cell(at)
+    found = _made_apart(evidence, comparing, row)
+    for side in (first, second):
+        if side is not evidence.run:
+            found += [*_holds(side, at), *_prompt_of_the_run(evidence.run, side, row, at)]
+    if one.generated_ids != other.generated_ids:
+        step = common_prefix(one.generated_ids, other.generated_ids)
+        left, right = (list(ids[step : step + 4]) for ids in (one.generated_ids, other.generated_ids))
+        found.append(differs(f"{comparing}: {cell_name(at)} generated_ids from step {step}", left, right))
+    return tuple(found)
+
+
+def _sides(evidence: GraphSides, comparing: Comparing) -> tuple[RunEvidence, RunEvidence]:
+    parts = [evidence.parts[program].evidence for program in SIDES[comparing]]
+    return (evidence.run, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+
+
+def _row_of(evidence: GraphSides, comparing: Comparing, row: RowKey) -> RowKey:
+    """The row in the comparison's own grid: greedy cells are the same under every tape, and decoded under one."""
+    if comparing != "generate" or row.unit is None:
+        return row
+    return RowKey(replace(row.unit, replicate=_protocol(evidence).same_process_replay.replicate), row.item)
+
+
+def _made_apart(evidence: GraphSides, comparing: Comparing, row: RowKey) -> list[str]:
+    """Each part by a process of its own that the session started, under the run's protocol, placement, environment."""
+    run, protocol, programs = evidence.run, _protocol(evidence), SIDES[comparing]
+    parts = [evidence.parts[program] for program in programs]
+    sides = [part.evidence for part in parts]
+    pids = [{process.pid for process in side.processes} for side in sides]
+    loads = [{process.model_load_id for process in side.processes} for side in (run, *sides)]
+    grid = protocol.same_process_replay.grid if comparing == "generate" else run.spec.grid
+    count = len(sides)
+    pairs: Pairs = [
+        ("processes", True, all(one and one <= set(part.pids) for one, part in zip(pids, parts, strict=True))),
+        ("model loads", sum(map(len, loads)), len(set().union(*loads))),
+        ("protocol", [run.loaded.digest] * count, [side.run.protocol_digest for side in sides]),
+        ("grids", [grid] * count, [side.run.grid for side in sides]),
+        ("placements", [run.placement] * count, [side.placement for side in sides]),
+        ("environment", [_bare(run)] * count, [_bare(side) for side in sides]),
+        ("parts of this run", [_part_of(run, side) for side in sides], [side.spec.run_id for side in sides]),
+        ("failures", [], [one.kind for side in sides for one in side.failures]),
+    ]
+    found = [differs(f"{comparing}: {cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other]
+    captured = protocol.execution.device == "cuda"
+    for program, side in zip(programs, sides, strict=True):
+        found += _contract(side, captured=captured and program == "graph", row=row)
+    return found
+
+
+def _contract(side: RunEvidence, *, captured: bool, row: RowKey) -> Iterator[str]:
+    """What the side decoded by, as read back, is what its program owes; captured or not."""
+    effective = side.environment.generation_config
+    for name, value in _wanted(side, captured=captured).items():
+        if effective.get(name) != json.dumps(value):
+            where = f"{side.spec.run_id.rpartition('/')[2]}: {cell_name(row)} {name}"
+            yield differs(where, json.dumps(value), effective.get(name, "not read back"))
+    if not isinstance(side.loaded.protocol, GraphTaskProtocol | GraphCheckProtocol) and "executor" in effective:
+        yield differs(f"{cell_name(row)} executor", "none", effective["executor"])
+
+
+def _wanted(side: RunEvidence, *, captured: bool) -> dict[str, object]:
+    protocol, ids = side.loaded.protocol, side.loaded.profile.special_ids
+    if isinstance(protocol, GraphTaskProtocol):
+        graph = registered_graph(protocol.decode.graph, side.environment, captured=captured)
+        return registered_taped(protocol.decode, ids) | graph
+    if isinstance(protocol, GraphCheckProtocol):
+        graph = registered_graph(protocol.graph, side.environment, captured=captured)
+        return {"strategy": "argmax", "eos_token_id": ids.eos, "pad_token_id": ids.pad} | graph
+    if isinstance(protocol, LoopCheckProtocol):
+        return registered_config(protocol.decode, ids)
+    if isinstance(protocol, TaskCrnProtocol):
+        return registered_taped(protocol.decode, ids)
+    raise RuntimeError(f"{protocol.id} is held against no executor")
+
+
+def _bare(side: RunEvidence) -> Environment:
+    """The environment without what was read back of the program, which `_contract` judges."""
+    return msgspec.structs.replace(side.environment, generation_config={})
+
+
+def _part_of(run: RunEvidence, side: RunEvidence) -> str:
+    return f"{run.spec.run_id}/{side.folder.path.name}"
+
+
+def _holds(side: RunEvidence, row: RowKey) -> Differences:
+    """What is required of a part's cell by itself; the run's own cells have gates of their own."""
+    unit = RowKey(row.unit, "")
+    drawn = isinstance(side.loaded.protocol, TaskCrnProtocol)
+    return (
+        *prompt_hashes(side, row),
+        *output_identity(side, row),
+        *batch_alignment(side, unit),
+        *(drawn_under_tape(side, unit) if drawn else greedy_steps(side, unit)),
+        *rng_untouched(side, unit),
+    )
+
+
+def _prompt_of_the_run(run: RunEvidence, side: RunEvidence, row: RowKey, at: RowKey) -> Differences:
+    one, other = run.prompt(row, row.item).prompt_ids, side.prompt(at, at.item).prompt_ids
+    return () if one == other else (differs(f"{cell_name(row)} prompt IDs", list(one), list(other)),)
+
+
+def _protocol(evidence: GraphSides) -> GraphTaskProtocol:
+    if not isinstance(evidence.run.loaded.protocol, GraphTaskProtocol):
+        raise RuntimeError(f"{evidence.run.loaded.protocol.id} executes no step over a fixed cache")
+    return evidence.run.loaded.protocol

@@ -1,0 +1,60 @@
+"""One GPU for each process of a session: which one, and that no other is seen. Set before torch is loaded.
+
+A process that owns one device is, to its records, a machine with one GPU: device map, generator states, environment.
+"""
+
+import os
+import re
+import sys
+
+import pytest
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_WORKER = re.compile(r"^gw([0-9]+)$")
+
+
+def own_gpu(config: pytest.Config) -> None:
+    """With `--gpus A,B,…`: the process sees one of them alone, a worker its own. UsageError where that can't be."""
+    if not config.option.gpus:
+        return
+    listed = _listed(config.option.gpus)
+    workerinput = getattr(config, "workerinput", None)
+    workers = _workers(config) if workerinput is None else workerinput["workercount"]
+    if workers > len(listed):
+        raise pytest.UsageError(
+            f"--gpus {config.option.gpus}: expected a GPU for each of {workers} workers, found {len(listed)}. "
+            f"Name {workers} GPUs, or start {len(listed)} workers."
+        )
+    chosen = listed[_index(workerinput["workerid"])] if workerinput else listed[0]
+    if "torch" in sys.modules and os.environ.get(VISIBLE) != chosen:
+        raise pytest.UsageError(
+            f"--gpus {config.option.gpus}: expected a process that hasn't loaded torch, found it loaded with {VISIBLE}="
+            f"{os.environ.get(VISIBLE, '')!r}. Leave out the plugin that loads torch."
+        )
+    os.environ[VISIBLE] = chosen
+
+
+def _listed(text: str) -> list[str]:
+    """Names of devices as CUDA reads them: numbers, or identifiers that begin with GPU- or MIG-."""
+    names = [one.strip() for one in text.split(",")]
+    wrong = [one for one in names if not re.fullmatch(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+", one)]
+    twice = sorted({one for one in names if names.count(one) > 1})
+    if wrong or twice:
+        found = f"{twice[0]} twice" if not wrong else repr(wrong[0])
+        raise pytest.UsageError(
+            f"--gpus {text}: expected different GPUs, separated by commas, as CUDA names them, found {found}."
+        )
+    return names
+
+
+def _workers(config: pytest.Config) -> int:
+    """How many workers xdist starts; one process that generates where it starts none."""
+    started = getattr(config.option, "tx", None) or ()
+    return max(len(started), 1)
+
+
+def _index(worker: str) -> int:
+    named = _WORKER.match(worker)
+    if named is None:
+        raise pytest.UsageError(f"worker {worker}: expected gw0, gw1, …, as xdist names them. Start workers with -n.")
+    return int(named[1])

@@ -5,7 +5,8 @@ from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.boundary import layout, special_places
 from harness.protocols.grids import RowKey
 from harness.records.profile import SpecialIds
-from harness.records.protocol import Condition, EditedBoundary
+from harness.records.prompt import EditedBoundary
+from harness.records.protocol import Condition
 from harness.records.run import PromptRow
 
 

@@ -14,7 +14,7 @@ import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import safetensors
 from safetensors.numpy import save_file
@@ -32,7 +32,11 @@ from harness.records.converted import Conversion, ConvertedCheckpoint, Converted
 from harness.records.profile import Profile
 
 RULE = "convert.toml"
-SMALL = ("config", "generation_config", "tokenizer_config")
+SMALL: tuple[Literal["config", "generation_config", "tokenizer_config"], ...] = (
+    "config",
+    "generation_config",
+    "tokenizer_config",
+)
 Note = Callable[[str], None]
 
 
@@ -56,7 +60,7 @@ def convert_checkpoint(
             note("hashing")
             digests = checkpoint_digests(profile, folder)
             _require_registered(profile, digests)
-        except BaseException:
+        except BaseException:  # also one that is interrupted leaves nothing that looks like a checkpoint
             shutil.rmtree(folder)
             raise
     return _record(rule, profile, parameters, folder, digests)

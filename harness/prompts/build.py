@@ -1,8 +1,8 @@
 """A source's batch of prompts: a system level is tokenised once, its cells are that list with at most one ID replaced.
 
 The replaced ID is the historical boundary: the EOS that ends the one-shot answer (R04 2), where the protocol's rule
-says that it stands and the text before it shows that it does. A batch holds no gold answer. Padding exists only here and
-in `padded`, from lengths alone: EOS is also PAD, so an ID never tells them apart.
+says that it stands and the text before it shows that it does. A batch holds no gold answer. Padding exists only here
+and in `padded`, from lengths alone: EOS is also PAD, so an ID never tells them apart.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from harness.prompts.render import RenderedPrompt, render_prompt
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.boundary import layout, special_places
 from harness.records.profile import SpecialIds
-from harness.records.protocol import Boundary, Condition, EditedBoundary, Protocol
+from harness.records.prompt import EditedBoundary
+from harness.records.protocol import Boundary, Condition, Protocol
 from harness.records.run import Edit
 from harness.records.sources import Domain
 

@@ -10,7 +10,8 @@ from harness.prompts.records import IdRows, PromptBatch, PromptCell
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.boundary import SpecialPlaces, layout, special_places
 from harness.records.profile import SpecialIds
-from harness.records.protocol import Condition, EditedBoundary, Protocol
+from harness.records.prompt import EditedBoundary
+from harness.records.protocol import Condition, Protocol
 from harness.records.run import Edit
 
 TODO = "The prompt contract is registered: find what changed in texts, template or tokenizer."

@@ -1,13 +1,13 @@
 """Where BOS, EOS and the historical boundary stand in an official prompt, by the protocol's rule and IDs alone (R04 2).
 
-Two rules, for two kinds of chat template. A prompt that isn't laid out as its rule says has no boundary: none is guessed.
+Two rules, for two kinds of chat template. A prompt that isn't laid out as its rule says has none: nothing is guessed.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.records.profile import SpecialIds
-from harness.records.protocol import EditedBoundary
+from harness.records.prompt import EditedBoundary
 
 CLOSED_TURNS = 4  # system, one-shot question, one-shot answer, task; the turn of the answer to come stays open
 ANSWER = 2  # of the closed turns the one whose end is edited

@@ -7,6 +7,7 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.evaluation import CodeRule, NumericRule
+from harness.records.prompt import PromptContract
 from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SampledContract, SamplingEvaluators
 from harness.records.sandbox import SandboxContract
 from harness.records.sources import Domain, InputFile, PublishedReference, Selection
@@ -47,7 +48,6 @@ Rows = Literal[
 ]
 
 LoopProgram = Literal["generate", "own_loop"]
-EditedBoundary = Literal["assistant_history_end", "assistant_turn_end"]
 
 
 class ModelPin(Record):
@@ -144,23 +144,6 @@ class Edge(Record):
     kind: Literal["system", "direct"]
     left: str
     right: str
-
-
-class PromptContract(Record):
-    """Texts around the source. `template` is the tokenizer's own chat template, used through its hashed file.
-
-    `edited_boundary`: which EOS is the historical boundary. `assistant_history_end`: the prompt's only EOS; its only
-    BOS stands at the start. `assistant_turn_end`: every turn begins with BOS and ends with EOS; the boundary is the EOS
-    that ends the one-shot answer, the third of four closed turns (system, question, answer, task). In either case the
-    text before it ends with the one-shot answer.
-    """
-
-    template: Literal["tokenizer_config"]
-    system_text: str
-    one_shot_question: str
-    one_shot_answer: str
-    padding_side: Literal["left"]
-    edited_boundary: EditedBoundary
 
 
 class Placement(Record):

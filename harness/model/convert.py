@@ -32,6 +32,7 @@ from harness.records.converted import Conversion, ConvertedCheckpoint, Converted
 from harness.records.profile import Profile
 
 RULE = "convert.toml"
+EMBEDDED = "checkpoint"  # beside the rule: every file but the weights, so that a run can be read without them
 SMALL: tuple[Literal["config", "generation_config", "tokenizer_config"], ...] = (
     "config",
     "generation_config",
@@ -98,7 +99,7 @@ def tokenizer_bytes(tokens: list[str], merges: list[str], special: list[int]) ->
 def _write(source: LlamaFile, home: Path, profile: Profile, folder: Path, note: Note) -> int:
     """Write every file of the profile; the number of weights."""
     names = {file.role: file.name for file in profile.files}
-    small = {role: read_bytes(home / names[role], what=role) for role in SMALL}
+    small = {role: read_bytes(home / EMBEDDED / names[role], what=role) for role in SMALL}
     source.require_config(json.loads(small["config"]))
     source.require("tokenizer.chat_template", json.loads(small["tokenizer_config"])["chat_template"])
     source.require("tokenizer.ggml.pre", "smollm")

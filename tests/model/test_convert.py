@@ -100,14 +100,15 @@ def write_gguf(path, *, extra=None, pre="smollm"):
 def add_profile(tree, data, **digests):
     """A converted profile of that file in a tree, its digests not yet known unless given."""
     home = tree.models / "tiny"
-    home.mkdir(parents=True, exist_ok=True)
+    embedded = home / "checkpoint"
+    embedded.mkdir(parents=True, exist_ok=True)
     config = {"chat_template": TEMPLATE, "bos_token": TEXTS[1], "eos_token": TEXTS[2], "pad_token": TEXTS[2]}
     small = {"config.json": CONFIG, "generation_config.json": {}, "tokenizer_config.json": config}
     for name, content in small.items():
-        (home / name).write_text(json.dumps(content))
+        (embedded / name).write_text(json.dumps(content))
     registered = (places().models / "smollm2" / "profile.toml").read_text().replace('"smollm2"', '"tiny"')
     for file in read_profile(places().models / "smollm2" / "profile.toml").files:
-        found = sha256_hex((home / file.name).read_bytes()) if file.name in small else "0" * 64
+        found = sha256_hex((embedded / file.name).read_bytes()) if file.name in small else "0" * 64
         registered = registered.replace(file.digest.sha256, digests.get(file.name, found))
     (home / "profile.toml").write_text(registered)
     rule = (places().models / "smollm2" / "convert.toml").read_text().replace('"smollm2"', '"tiny"', 1)
@@ -230,7 +231,7 @@ FOLDER = {
 def test_a_config_that_the_file_contradicts_is_refused(name, tree, source, tmp_path):
     """What shapes the model or a prompt is in both, and must be the same."""
     file, content, message = FOLDER[name]
-    (tree.models / "tiny" / file).write_text(json.dumps(content))
+    (tree.models / "tiny" / "checkpoint" / file).write_text(json.dumps(content))
     with pytest.raises(ModelError, match=message):
         convert_checkpoint("tiny", tmp_path / "made", source, tree)
 

@@ -164,7 +164,7 @@ DENSE = load_protocol("smollm2-behavior").profile
 
 def test_a_dense_config_has_no_field_of_experts(tmp_path):
     """Its profile counts none, and the registered config has none."""
-    home = places().models / "smollm2"
+    home = places().models / "smollm2" / "checkpoint"
     for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
         shutil.copy(home / name, tmp_path / name)
     check_shape(DENSE, tmp_path)
@@ -174,7 +174,7 @@ def test_a_dense_config_has_no_field_of_experts(tmp_path):
 @pytest.mark.parametrize("field", ["first_k_dense_replace", "n_routed_experts", "num_experts_per_tok"])
 def test_a_config_with_experts_is_no_dense_model(tmp_path, field):
     """Zero experts are a field too: another kind of config."""
-    config = json.loads((places().models / "smollm2" / "config.json").read_bytes())
+    config = json.loads((places().models / "smollm2" / "checkpoint" / "config.json").read_bytes())
     (tmp_path / "config.json").write_text(json.dumps({**config, field: 0}))
     with pytest.raises(ModelError, match=f"{field}: expected None, found 0"):
         check_shape(DENSE, tmp_path)

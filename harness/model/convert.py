@@ -14,7 +14,7 @@ import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import safetensors
 from safetensors.numpy import save_file
@@ -32,7 +32,12 @@ from harness.records.converted import Conversion, ConvertedCheckpoint, Converted
 from harness.records.profile import Profile
 
 RULE = "convert.toml"
-SMALL = ("config", "generation_config", "tokenizer_config")
+EMBEDDED = "checkpoint"  # beside the rule: every file but the weights, so that a run can be read without them
+SMALL: tuple[Literal["config", "generation_config", "tokenizer_config"], ...] = (
+    "config",
+    "generation_config",
+    "tokenizer_config",
+)
 Note = Callable[[str], None]
 
 
@@ -56,7 +61,7 @@ def convert_checkpoint(
             note("hashing")
             digests = checkpoint_digests(profile, folder)
             _require_registered(profile, digests)
-        except BaseException:
+        except BaseException:  # also one that is interrupted leaves nothing that looks like a checkpoint
             shutil.rmtree(folder)
             raise
     return _record(rule, profile, parameters, folder, digests)
@@ -94,7 +99,7 @@ def tokenizer_bytes(tokens: list[str], merges: list[str], special: list[int]) ->
 def _write(source: LlamaFile, home: Path, profile: Profile, folder: Path, note: Note) -> int:
     """Write every file of the profile; the number of weights."""
     names: dict[str, str] = {file.role: file.name for file in profile.files}
-    small = {role: read_bytes(home / names[role], what=role) for role in SMALL}
+    small = {role: read_bytes(home / EMBEDDED / names[role], what=role) for role in SMALL}
     source.require_config(json.loads(small["config"]))
     source.require("tokenizer.chat_template", json.loads(small["tokenizer_config"])["chat_template"])
     source.require("tokenizer.ggml.pre", "smollm")

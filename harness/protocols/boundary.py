@@ -1,6 +1,6 @@
 """Where BOS, EOS and the historical boundary stand in an official prompt, by the protocol's rule and IDs alone (R04 2).
 
-Two rules, for two kinds of chat template. A prompt that isn't laid out as its rule says has no boundary.
+Two rules, for two kinds of chat template. A prompt that isn't laid out as its rule says has none: nothing is guessed.
 """
 
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import Literal
 from harness.records.base import Record
 from harness.records.evaluation import CodeRule, NumericRule
 from harness.records.graph import GraphContract, GraphExecution
-from harness.records.prompting import Boundary, Condition, Edge, NamedCondition, PromptContract, PromptRules
+from harness.records.prompt import Boundary, Condition, Edge, NamedCondition, PromptContract, PromptRules
 from harness.records.reaches import Reach, Rows
 from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SampledContract, SamplingEvaluators
 from harness.records.sandbox import SandboxContract

@@ -4,7 +4,7 @@ from typing import Literal
 
 from harness.records.base import Record
 from harness.records.evaluation import CodeRule, NumericRule
-from harness.records.prompting import NamedCondition
+from harness.records.prompt import NamedCondition
 from harness.records.run import CodeTask, Run, UnitEvidence, UnitObservation
 
 

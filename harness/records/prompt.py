@@ -1,4 +1,4 @@
-"""What a protocol registers of its prompts: texts around the source, conditions, tokens that edits put, comparisons."""
+"""What a protocol registers of its prompts: texts, template, conditions, tokens and places of edits, comparisons."""
 
 from typing import Literal
 

@@ -5,7 +5,7 @@ from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.boundary import layout, special_places
 from harness.protocols.grids import RowKey
 from harness.records.profile import SpecialIds
-from harness.records.prompting import Condition, EditedBoundary
+from harness.records.prompt import Condition, EditedBoundary
 from harness.records.protocol import BoundaryProtocol, StudyProtocol
 from harness.records.run import PromptRow
 

@@ -18,7 +18,7 @@ from harness.records.ledger import (
     NumberObservation,
     SyntaxObservation,
 )
-from harness.records.prompting import Condition, NamedCondition
+from harness.records.prompt import Condition, NamedCondition
 from harness.records.run import CellRecord, PromptRow
 from harness.records.sampling import SampledEvidence
 from harness.records.study import StudyCondition

@@ -17,7 +17,7 @@ from harness.prompts.study import study_batch
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.boundary import layout, special_places
 from harness.records.profile import SpecialIds
-from harness.records.prompting import Boundary, Condition, EditedBoundary
+from harness.records.prompt import Boundary, Condition, EditedBoundary
 from harness.records.protocol import BoundaryProtocol, Protocol, StudyProtocol
 from harness.records.run import Edit
 from harness.records.sources import Domain

@@ -10,7 +10,7 @@ from harness.prompts.records import IdRows, PromptBatch, PromptCell
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.boundary import SpecialPlaces, layout, special_places
 from harness.records.profile import SpecialIds
-from harness.records.prompting import Condition, EditedBoundary
+from harness.records.prompt import Condition, EditedBoundary
 from harness.records.protocol import BoundaryProtocol
 from harness.records.run import Edit
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.records.profile import SpecialIds
-from harness.records.prompting import EditedBoundary
+from harness.records.prompt import EditedBoundary
 
 CLOSED_TURNS = 4  # system, one-shot question, one-shot answer, task; the turn of the answer to come stays open
 ANSWER = 2  # of the closed turns the one whose end is edited

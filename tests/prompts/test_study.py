@@ -14,7 +14,7 @@ from harness.prompts.places import character_of, token_of
 from harness.prompts.render import render_messages
 from harness.prompts.study import apply_spans
 from harness.protocols.load import read_protocol
-from harness.records.prompting import Boundary, PromptRules
+from harness.records.prompt import Boundary, PromptRules
 from harness.records.protocol import StudyProtocol
 from harness.records.study import (
     BeforeGeneration,

@@ -25,7 +25,7 @@ from harness.records.depth import (
 )
 from harness.records.evaluation import CodeFound
 from harness.records.profile import Shape
-from harness.records.prompting import Condition
+from harness.records.prompt import Condition
 from harness.records.protocol import AnyProtocol, Grid
 from harness.records.run import (
     Baseline,

@@ -233,3 +233,26 @@ def test_every_condition_and_edge(tmp_path, answers_for):
     ]  # fmt: skip
     plain = tomllib.loads((tmp_path / "llama-study/protocol.toml").read_text(encoding="utf-8"))
     assert plain["conditions"][1]["edits"] == [{"at": {"place": "history_end"}, "official": ["eos"], "put": ["x"]}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl.gz"])
+def test_other_formats_are_read(tmp_path, files, kind):
+    """Rows of a table or of a compressed file are sources like those of plain lines."""
+    import gzip
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        rows = [json.loads(line) for line in files["t"].read_text(encoding="utf-8").splitlines()]
+        parquet.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        path.write_bytes(gzip.compress(files["t"].read_bytes()))
+    for name, source in (("mine", path), ("other", files["t"])):
+        done = init(tmp_path / name, "--yes", "--source", f"t={source},judge=exact,gold=want", "--formal", "3")
+        assert done.exit_code == 0, done.output
+    found = [freeze_study(tmp_path / name).manifest.sources for name in ("mine", "other")]
+    assert len(found[0]) == 3
+    salted = [sorted(one.source_id for one in sources) for sources in found]
+    assert all(set(ids) <= {f"t/{i}" for i in range(8)} for ids in salted)

@@ -14,6 +14,7 @@ from harness.cli.compare import compare
 from harness.cli.explain import explain
 from harness.cli.freeze import freeze
 from harness.cli.generate import generate
+from harness.cli.init import init
 from harness.cli.judge import app as judge_app
 from harness.cli.make_checkpoint import make_checkpoint
 from harness.cli.map import HEAD, Map
@@ -32,6 +33,7 @@ app.add_typer(inputs.app, name="inputs")
 app.add_typer(judge_app, name="judge")
 app.add_typer(profile_app, name="profile")
 app.add_typer(snapshots_app, name="snapshots")
+app.command()(init)
 app.command()(prompts)
 app.command()(make_checkpoint)
 app.command()(freeze)

@@ -24,7 +24,7 @@ from harness.prompts.registered import registered_batches, rendered_batches
 from harness.prompts.targets import SourceTargets
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
 from harness.protocols.grids import RowKey, UnitKey
-from harness.protocols.load import LoadedProtocol
+from harness.protocols.load import LoadedProtocol, beside
 from harness.records.depth import TraceCell, TraceEvidence
 from harness.records.kinds import AnyRun, AnyUnit, journal_type
 from harness.records.protocol import ApartRule, Variant
@@ -170,7 +170,8 @@ class RunEvidence:
     def registered_embedding(self) -> Embedding:
         """The checkpoint's embedding, from its files' bytes."""
         profile = self.loaded.profile
-        return read_embedding(profile, self.checkpoint or places().models / profile.id / "checkpoint")
+        own = next(iter(beside(self.loaded.folder, "checkpoint")), places().models / profile.id / "checkpoint")
+        return read_embedding(profile, self.checkpoint or own)
 
     @cached_property
     def registered_gold(self) -> dict[str, str]:

@@ -10,10 +10,12 @@ from harness.canon import text_sha256
 from harness.evaluate.number import gold_number
 from harness.inputs.find import find_inputs
 from harness.inputs.sources import gold_fields, source_texts
-from harness.protocols.grids import UnitKey, is_executed
+from harness.protocols.grids import UnitKey, is_executed, number_field
 from harness.protocols.load import LoadedProtocol
+from harness.records.protocol import StudyProtocol
 from harness.records.run import CodeTask
 from harness.records.sandbox import Task
+from harness.records.study import ExactJudge, PatternJudge
 
 
 def registered_gold(loaded: LoadedProtocol, inputs: Sequence[Path], units: Sequence[UnitKey]) -> dict[str, str]:
@@ -25,10 +27,35 @@ def registered_gold(loaded: LoadedProtocol, inputs: Sequence[Path], units: Seque
     numbers: dict[str, str] = {}
     for domain in loaded.protocol.domains:
         ids = tuple(dict.fromkeys(unit.source_id for unit in units if unit.domain == domain.name))
-        if "answer" in domain.gold and ids:
+        field = number_field(loaded.protocol, domain)
+        if field is not None and ids:
             fields = gold_fields(loaded.protocol, found, domain.name, ids)
-            numbers |= {source_id: gold_number(fields[source_id]["answer"]) for source_id in ids}
+            numbers |= {source_id: gold_number(fields[source_id][field]) for source_id in ids}
     return numbers
+
+
+def registered_answers(loaded: LoadedProtocol, inputs: Sequence[Path], units: Sequence[UnitKey]) -> dict[str, str]:
+    """Expected texts by source ID, for the units of a study's domains that have a text judge with a gold field.
+
+    Empty for every other kind. InputError where an input isn't there or isn't the registered one.
+    """
+    protocol = loaded.protocol
+    if not isinstance(protocol, StudyProtocol):
+        return {}
+    answers: dict[str, str] = {}
+    for judge in protocol.evaluators.judges:
+        if isinstance(judge, ExactJudge | PatternJudge) and judge.field:
+            fields = judged_fields(loaded, inputs, units, judge.domain)
+            answers |= {source_id: fields[source_id][judge.field] for source_id in fields}
+    return answers
+
+
+def judged_fields(
+    loaded: LoadedProtocol, inputs: Sequence[Path], units: Sequence[UnitKey], domain: str
+) -> dict[str, dict[str, str]]:
+    """All gold fields of the units of a domain, by source ID, then by field. For evaluators alone."""
+    ids = tuple(dict.fromkeys(unit.source_id for unit in units if unit.domain == domain))
+    return gold_fields(loaded.protocol, find_inputs(loaded.protocol, inputs), domain, ids) if ids else {}
 
 
 def registered_tasks(loaded: LoadedProtocol, inputs: Sequence[Path], units: Sequence[UnitKey]) -> dict[str, Task]:

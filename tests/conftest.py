@@ -1,9 +1,9 @@
 """The harness's own tests: one hypothesis profile, shared fixtures, and no skips.
 
 Tests marked `inputs` need the registered data files, tests marked `docker` a container engine and its image, tests
-marked `cuda` a GPU, tests marked `browser` a chromium; without HARNESS_INPUTS, HARNESS_SANDBOX_IMAGE, HARNESS_CUDA or
-HARNESS_BROWSER they are deselected and listed as not run. So are tests marked `ssh_keygen` or `openssl` where that
-program isn't on the path.
+marked `cuda` a GPU, tests marked `browser` a chromium, tests marked `smollm2` the converted checkpoint; without
+HARNESS_INPUTS, HARNESS_SANDBOX_IMAGE, HARNESS_CUDA, HARNESS_BROWSER or HARNESS_SMOLLM2 they are deselected and listed
+as not run. So are tests marked `ssh_keygen` or `openssl` where that program isn't on the path.
 """
 
 import importlib.util
@@ -28,6 +28,7 @@ NEEDS = {
     "docker": "HARNESS_SANDBOX_IMAGE",
     "cuda": "HARNESS_CUDA",
     "browser": "HARNESS_BROWSER",
+    "smollm2": "HARNESS_SMOLLM2",
 }
 PROGRAMS = {"ssh_keygen": "ssh-keygen", "openssl": "openssl"}
 SUPPORT = Path(__file__).parent / "support"

@@ -11,6 +11,7 @@ from harness.canon import canonical_bytes, sha256_hex
 from harness.checks.generation import output_identity
 from harness.checks.pairs import same_cell, unit_holds
 from harness.checks.prompts import prompt_hashes
+from harness.checks.whole import layer_offloaded
 from harness.errors import HarnessError
 from harness.evidence import Differences, PairEvidence, RunEvidence, differs, guarded
 from harness.journal.assemble import assemble, read_placement
@@ -54,7 +55,7 @@ def compare(reference: RunEvidence, check: RunEvidence, rule: PairRule) -> Compa
         equal=sum(not guarded(same_cell, pair, row) for row in rows),
         of=len(rows),
         two_maps=one.device_map != other.device_map and one.parameter_bytes != other.parameter_bytes,
-        moe_offloaded=bool(one.offloaded_moe_layers or other.offloaded_moe_layers),
+        moe_offloaded=layer_offloaded(reference, one, other),
         same_environment=reference.run.environment_sha256 == check.run.environment_sha256,
     )
 

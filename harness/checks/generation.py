@@ -75,7 +75,7 @@ def registered_config(contract: DecodeContract | SampledContract, ids: SpecialId
         "top_k": contract.top_k,
         "top_p": contract.top_p,
         "repetition_penalty": contract.repetition_penalty,
-        "bos_token_id": ids.bos,
+        "bos_token_id": ids.bos_id,
         "eos_token_id": ids.eos,
         "pad_token_id": ids.pad,
     }

@@ -15,6 +15,7 @@ from harness.checks.prompts import batch_alignment, prompt_hashes
 from harness.checks.sampled_run import drawn_as_registered
 from harness.checks.sampling import replay_exact
 from harness.checks.taped_run import drawn_under_tape
+from harness.checks.whole import layer_offloaded, offload_wanted
 from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
@@ -27,7 +28,9 @@ Pairs = Sequence[tuple[str, object, object]]
 
 
 def placement_equivalence(pair: PairEvidence, row: RowKey) -> Differences:
-    """R04 8, R05 3: two different device maps, an MoE layer really offloaded in one, all registered fields equal.
+    """R04 8, R05 3: two different device maps, a layer really offloaded in one, all registered fields equal.
+
+    The layer is one with routed experts; of a dense model, any.
 
     Two maps are different where they put other bytes on the devices, however finely their modules are listed.
     """
@@ -35,12 +38,11 @@ def placement_equivalence(pair: PairEvidence, row: RowKey) -> Differences:
     if pair.first.spec.placement == pair.rule.right:
         one, other = other, one
     same = one.device_map == other.device_map or one.parameter_bytes == other.parameter_bytes
-    offloaded = bool(one.offloaded_moe_layers or other.offloaded_moe_layers)
     pairs: Pairs = (
         ("placement", pair.rule.left, one.id),
         ("placement", pair.rule.right, other.id),
         ("device maps", "two different maps", "the same map twice" if same else "two different maps"),
-        ("an MoE layer offloaded on one side", True, offloaded),
+        (offload_wanted(pair.first), True, layer_offloaded(pair.first, one, other)),
         ("environment", pair.first.run.environment_sha256, pair.second.run.environment_sha256),
     )
     return (*made_apart(pair, row), *_differences(row, pairs), *same_cell(pair, row))

@@ -2,8 +2,11 @@
 
 from harness.canon import ids_sha256
 from harness.evidence import Differences, RunEvidence, cell_name, differs
+from harness.protocols.boundary import layout, special_places
 from harness.protocols.grids import RowKey
-from harness.records.protocol import Condition
+from harness.records.profile import SpecialIds
+from harness.records.prompt import Condition, EditedBoundary
+from harness.records.protocol import BoundaryProtocol, StudyProtocol
 from harness.records.run import PromptRow
 
 
@@ -25,17 +28,17 @@ def single_id_contract(evidence: RunEvidence, row: RowKey) -> Differences:
     condition = _condition(evidence, row.item)
     boundary = next(one for one in evidence.loaded.protocol.boundaries if one.name == condition.boundary)
     official = _official(evidence, row, condition)
-    eos = evidence.loaded.profile.special_ids.eos
+    special, rule = evidence.loaded.profile.special_ids, _registered(evidence).prompt.edited_boundary
     if len(official.prompt_ids) != len(cell.prompt_ids):
         return (differs(f"{cell_name(row)} prompt length", len(official.prompt_ids), len(cell.prompt_ids)),)
     changed = [
         place for place, pair in enumerate(zip(official.prompt_ids, cell.prompt_ids, strict=True)) if pair[0] != pair[1]
     ]
-    history_end = [place for place, token in enumerate(official.prompt_ids) if token == eos]
+    places = special_places(rule, official.prompt_ids, special)
     recorded = [(edit.position, edit.official, edit.replaced) for edit in cell.edits]
-    wanted = [(history_end[0], eos, boundary.id)] if condition.edits and history_end else []
+    wanted = [(places.boundary, special.eos, boundary.id)] if condition.edits and places is not None else []
     pairs = (
-        ("EOS in the official prompt", 1, len(history_end)),
+        ("BOS and EOS in the official prompt", layout(rule), layout(rule) if places is not None else "otherwise"),
         ("IDs that differ from the official prompt", condition.edits, len(changed)),
         ("recorded edits (position, official, replaced)", wanted, recorded),
         ("edited positions", [place for place, _, _ in wanted], changed),
@@ -46,17 +49,20 @@ def single_id_contract(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def batch_alignment(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 2 and 6.3: equal length within a level, one last column, BOS where it belongs, left padding only."""
+    if isinstance(evidence.loaded.protocol, StudyProtocol):
+        return _left_padded(evidence, row)
     unit = evidence.batch(row)
-    bos = evidence.loaded.profile.special_ids.bos
+    special, rule = evidence.loaded.profile.special_ids, evidence.loaded.protocol.prompt.edited_boundary
     width = max(len(cell.prompt_ids) for cell in unit.cells)
     found: list[str] = []
     for cell in unit.cells:
         where = f"{cell_name(row)} {cell.condition}"
-        level = len(_official(evidence, row, _condition(evidence, cell.condition)).prompt_ids)
-        places = [place for place, token in enumerate(cell.prompt_ids) if token == bos]
-        expected_bos = [0, *(edit.position for edit in cell.edits if edit.replaced == bos)]
+        official = _official(evidence, row, _condition(evidence, cell.condition)).prompt_ids
+        places = [place for place, token in enumerate(cell.prompt_ids) if token == special.bos]
+        begins = (0,) if rule == "assistant_history_end" else _turn_begins(rule, official, special)
+        expected_bos = sorted({*begins, *(edit.position for edit in cell.edits if edit.replaced == special.bos)})
         pairs = (
-            ("length within its system level", level, len(cell.prompt_ids)),
+            ("length within its system level", len(official), len(cell.prompt_ids)),
             ("left padding", width - len(cell.prompt_ids), cell.left_padding),
             ("BOS positions", expected_bos, places),
         )
@@ -64,12 +70,34 @@ def batch_alignment(evidence: RunEvidence, row: RowKey) -> Differences:
     return tuple(found)
 
 
+def _left_padded(evidence: RunEvidence, row: RowKey) -> Differences:
+    """A study's rows have no common length: each is padded on the left to the longest, and by nothing else."""
+    unit = evidence.batch(row)
+    width = max(len(cell.prompt_ids) for cell in unit.cells)
+    return tuple(
+        differs(f"{cell_name(row)} {cell.condition} left padding", width - len(cell.prompt_ids), cell.left_padding)
+        for cell in unit.cells
+        if width - len(cell.prompt_ids) != cell.left_padding
+    )
+
+
+def _turn_begins(rule: EditedBoundary, official: tuple[int, ...], special: SpecialIds) -> tuple[int, ...]:
+    """Where the turns of an official prompt begin; nowhere where it isn't laid out in turns."""
+    places = special_places(rule, official, special)
+    return () if places is None else places.bos
+
+
 def _condition(evidence: RunEvidence, name: str) -> Condition:
-    return next(one for one in evidence.loaded.protocol.conditions if one.id == name)
+    return next(one for one in _registered(evidence).conditions if one.id == name)
+
+
+def _registered(evidence: RunEvidence) -> BoundaryProtocol:
+    protocol = evidence.loaded.protocol
+    if isinstance(protocol, StudyProtocol):
+        raise RuntimeError(f"{protocol.id} has no historical boundary")
+    return protocol
 
 
 def _official(evidence: RunEvidence, row: RowKey, condition: Condition) -> PromptRow:
-    name = next(
-        one.id for one in evidence.loaded.protocol.conditions if one.system == condition.system and one.edits == 0
-    )
+    name = next(one.id for one in _registered(evidence).conditions if one.system == condition.system and one.edits == 0)
     return evidence.prompt(row, name)

@@ -46,6 +46,19 @@ def placement_recorded(evidence: RunEvidence, row: RowKey) -> Differences:
     return tuple(differs(f"{row.item} {name}", one, other) for name, one, other in pairs if one != other)
 
 
+def layer_offloaded(evidence: RunEvidence, *places: PlacementFacts) -> bool:
+    """Whether a layer is really offloaded in one of the placements: one with routed experts; of a dense model, any."""
+    if evidence.loaded.profile.shape.routed_experts:
+        return any(one.offloaded_moe_layers for one in places)
+    return any(_LAYER.fullmatch(name) for one in places for name in one.offloaded)
+
+
+def offload_wanted(evidence: RunEvidence) -> str:
+    """What that is called in a message."""
+    kind = "an MoE layer" if evidence.loaded.profile.shape.routed_experts else "a layer"
+    return f"{kind} offloaded on one side"
+
+
 def _listed_map(spec: RunSpec, facts: PlacementFacts, registered: Placement) -> bool:
     """Whether the map as read back is the one that a port lists as its deviation from the registered one."""
     different = map_difference(registered, facts.device_map)

@@ -50,6 +50,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "other_stop": ("other_stop",),
     "newly_ended": ("natural_eos",), "baseline_natural_eos": ("natural_eos",),
     "natural_eos_rate": ("natural_eos",),
+    "succeeded": ("fixed_budget", "passed", "exact"),
     "explicit_terminal": ("terminal",), "evaluable": ("evaluable",), "executed": ("sandbox", "evaluable"),
     "strict_complete_exact": ("strict", "exact", "math"), "strict_marker_only_exact": ("strict", "exact", "math"),
     "fixed_budget_exact": ("fixed_budget", "exact", "math"), "last_number_match": ("exact", "math"),

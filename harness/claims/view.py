@@ -11,7 +11,7 @@ from harness.files import file_sha256, read_bytes
 from harness.journal.assemble import read_environment, read_run, read_spec
 from harness.journal.folder import RunFolder, read_record
 from harness.ledgers.book import AnyLedger, AnyStatistics, ledger_type, statistics_of
-from harness.places import Places
+from harness.places import Places, places_of_run
 from harness.protocols.grids import denominators
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import Audit, GateAccount
@@ -86,7 +86,7 @@ def judged_view(path: Path, tree: Places | None = None) -> RunView:
     """A run folder whose audit record speaks for the files in it; SnapshotError where it doesn't."""
     folder = RunFolder(path)
     audit = read_audit(folder)
-    loaded = load_protocol(audit.protocol, tree, audit.protocol_digest)
+    loaded = load_protocol(audit.protocol, places_of_run(path, tree), audit.protocol_digest)
     require_judged(folder, audit, loaded)
     return RunView(loaded, folder, audit)
 

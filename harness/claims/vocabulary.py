@@ -1,11 +1,11 @@
 """The closed vocabulary of each kind of protocol: sources of figures, and words that a template may take from it.
 
-A further kind is one entry of `KINDS` and a module with its SOURCES.
+A kind is one entry of `KINDS` and a module with its SOURCES; a study's follow from its conditions and domains.
 """
 
 from collections.abc import Mapping
 
-from harness.claims import behavior, completion, depth, sampling, task
+from harness.claims import behavior, completion, depth, sampling, study, task
 from harness.claims.source import Source, common_sources
 from harness.protocols.load import LoadedProtocol
 from harness.records.protocol import (
@@ -17,6 +17,7 @@ from harness.records.protocol import (
     LoopTaskProtocol,
     Protocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
     Tier,
 )
@@ -33,6 +34,8 @@ KINDS: Mapping[type[Protocol], Mapping[str, Source]] = {
 
 def sources_of(loaded: LoadedProtocol) -> dict[str, Source]:
     """Every source by name that a figure of this protocol may be fed from."""
+    if isinstance(loaded.protocol, StudyProtocol):
+        return common_sources(loaded) | study.study_sources(loaded.protocol)
     return common_sources(loaded) | dict(KINDS.get(type(loaded.protocol), {}))
 
 

@@ -8,8 +8,8 @@ import typer
 from harness.cli import show
 from harness.cli.errors import errors_to_stderr
 from harness.cli.freeze import said
-from harness.cli.freezing import freeze_folder, named_protocol
-from harness.cli.options import Checkpoint, Folders, Json, Located
+from harness.cli.freezing import freeze_folder, named_folder
+from harness.cli.options import Checkpoint, Folders, Json, Named
 from harness.cli.working import working
 from harness.places import places
 from harness.protocols.amend import revise, staged
@@ -22,14 +22,14 @@ Reason = Annotated[
 
 
 def amend(
-    protocol: Located, reason: Reason, inputs: Folders = None, checkpoint: Checkpoint = None, *, json: Json = False
+    protocol: Named, reason: Reason, inputs: Folders = None, checkpoint: Checkpoint = None, *, json: Json = False
 ) -> None:
     """Put the files of PROTOCOL/amendment in force, as a numbered revision of the frozen protocol.
 
     Exit 0: amended; 1: refused, and the frozen files are as they were.
     """
     with errors_to_stderr(), working("amend") as note:
-        named = named_protocol(protocol, places())
+        named = named_folder(protocol, places())
         loaded = load_line(named.folder, named.tree)[-1]
         with staged(loaded, named.tree) as staging:
             note("sources and prompts")

@@ -8,8 +8,8 @@ import typer
 from harness.cli import show
 from harness.cli.authority import ask
 from harness.cli.errors import errors_to_stderr
-from harness.cli.freezing import named_protocol
-from harness.cli.options import Authority, Json, Located
+from harness.cli.freezing import named_folder
+from harness.cli.options import Authority, Json, Named
 from harness.cli.working import working
 from harness.errors import SessionError
 from harness.files import read_given
@@ -33,7 +33,7 @@ Request = Annotated[bool, typer.Option("--request", help="Write the request, for
 
 
 def anchor(  # noqa: PLR0913  a parameter an option
-    protocol: Located,
+    protocol: Named,
     tsa: Url = None,
     response: Response = None,
     authority: Authority = None,
@@ -49,7 +49,7 @@ def anchor(  # noqa: PLR0913  a parameter an option
         if sum((tsa is not None, response is not None, request)) > 1:
             todo = "Choose how the token is had."
             raise SessionError("anchor", expected="one of --tsa, --response, --request", found="several", todo=todo)
-        named = named_protocol(protocol, places())
+        named = named_folder(protocol, places())
         loaded = load_line(named.folder, named.tree)[-1]
         trusted = None if authority is None else read_given(authority, what="file of certificates")
         if request:

@@ -10,8 +10,8 @@ from harness.cli import show
 from harness.cli.anchor import asked
 from harness.cli.errors import errors_to_stderr
 from harness.cli.freezing import Named as Place
-from harness.cli.freezing import freeze_folder, named_protocol
-from harness.cli.options import Authority, Checkpoint, Folders, Json, Located
+from harness.cli.freezing import freeze_folder, named_folder
+from harness.cli.options import Authority, Checkpoint, Folders, Json, Named
 from harness.cli.working import working
 from harness.errors import SessionError
 from harness.files import read_given
@@ -28,7 +28,7 @@ Anchor = Annotated[
 
 
 def freeze(  # noqa: PLR0913  a parameter an option
-    protocol: Located,
+    protocol: Named,
     inputs: Folders = None,
     checkpoint: Checkpoint = None,
     anchor: Anchor = None,
@@ -43,7 +43,7 @@ def freeze(  # noqa: PLR0913  a parameter an option
     with errors_to_stderr(), working("freeze") as note:
         certificates = _trusted(anchor, authority)
         note("sources and prompts")
-        named = named_protocol(protocol, places())
+        named = named_folder(protocol, places())
         loaded, checks = _frozen(named, inputs or [], checkpoint)
         if anchor is not None and certificates is not None:
             note(f"asking {anchor}")
@@ -70,7 +70,7 @@ def freeze_protocol(protocol: str, folders: Sequence[Path], *, checkpoint: Path 
     Raises ProtocolError for a protocol in use, a pin that isn't right or records that don't agree; InputError,
     ModelError and PromptError where an input, the tokenizer or a prompt isn't as registered.
     """
-    return _frozen(named_protocol(protocol, tree), folders, checkpoint)[0]
+    return _frozen(named_folder(protocol, tree), folders, checkpoint)[0]
 
 
 def _frozen(named: Place, folders: Sequence[Path], checkpoint: Path | None) -> tuple[LoadedProtocol, FreezeChecks]:

@@ -31,7 +31,14 @@ from harness.protocols.freeze import (
     sources_per_domain,
     write_frozen,
 )
-from harness.protocols.load import LoadedProtocol, load_profile, protocol_ids, read_protocol
+from harness.protocols.load import (
+    LoadedProtocol,
+    beside,
+    load_profile,
+    named_protocol,
+    protocol_ids,
+    read_protocol,
+)
 from harness.protocols.revisions import protocol_digest
 from harness.records.base import Frozen, Unfrozen
 from harness.records.manifest import FrozenSource, Manifest, ManifestSource
@@ -53,21 +60,14 @@ class Named:
     tree: Places
 
 
-def named_protocol(name: str, tree: Places) -> Named:
-    """The folder that an ID or a path names; ProtocolError where there is none.
-
-    A path within another tree (ROOT/fixtures/protocols/ID) is that tree's; one anywhere else uses the tree in use.
-    """
-    if name in protocol_ids(tree):
-        return Named(tree.protocols / name, tree)
-    folder = Path(name).resolve()
-    if not (folder / "protocol.toml").is_file():
+def named_folder(name: str, tree: Places) -> Named:
+    """The folder that an ID or a path names; ProtocolError where there is none."""
+    protocol_id, tree = named_protocol(name, tree)
+    if protocol_id not in protocol_ids(tree):
         known = ", ".join(protocol_ids(tree)) or "none"
         expected, todo = f"one of {known}, or a folder with protocol.toml", "Name a known protocol or its folder."
         raise ProtocolError(f"protocol {name}", expected=expected, found="no such protocol", todo=todo)
-    root = folder.parents[2] if len(folder.parents) > 2 else folder
-    own = Places(root)
-    return Named(folder, own if own.protocols == folder.parent and own.models.is_dir() else tree)
+    return Named(tree.protocol(protocol_id), tree)
 
 
 def freeze_folder(
@@ -84,7 +84,9 @@ def freeze_folder(
         where, todo = f"{folder / 'protocol.toml'}: id", "A protocol's folder has its ID for a name."
         raise ProtocolError(where, expected=named.folder.name, found=protocol.id, todo=todo)
     check_protocol(protocol)
-    profile = load_profile(protocol, tree)
+    profile = load_profile(protocol, folder, tree)
+    inputs = (*inputs, *beside(folder, "inputs"))
+    checkpoint = checkpoint or next(iter(beside(folder, "checkpoint")), None)
     require_input_digests(protocol, inputs)
     tokenizer = protocol_tokenizer(protocol, profile, checkpoint=checkpoint, tree=tree)
     found = find_inputs(protocol, inputs)

@@ -28,7 +28,10 @@ class Stage:
 
 
 STAGES = (
-    Stage("Before a run", verbs=("inputs", "prompts", "profile", "make-checkpoint", "freeze", "amend", "anchor")),
+    Stage(
+        "Before a run",
+        verbs=("init", "inputs", "prompts", "profile", "make-checkpoint", "freeze", "amend", "anchor"),
+    ),
     Stage(
         "A run, made and judged by pytest",
         verbs=("run",),

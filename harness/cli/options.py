@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-Named = Annotated[str, typer.Argument(metavar="PROTOCOL", help="ID of a protocol under fixtures/protocols.")]
-Located = Annotated[
+Named = Annotated[
     str, typer.Argument(metavar="PROTOCOL", help="ID of a protocol under fixtures/protocols, or its folder.")
 ]
 Judged = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder that a session judged.")]

@@ -19,7 +19,7 @@ from harness.prompts.build import build_batch
 from harness.prompts.manifest import Difference, differences
 from harness.prompts.records import PromptBatch
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
-from harness.protocols.load import LoadedProtocol, load_protocol
+from harness.protocols.load import LoadedProtocol, beside, load_protocol, named_protocol
 from harness.records.manifest import FrozenSource
 from harness.records.verbs import CheckedCell, PromptList
 
@@ -36,10 +36,11 @@ def prompts(protocol: Named, inputs: Folders = None, checkpoint: Checkpoint = No
     Exit 0: all frozen ones agree; 1: one differs, or can't be built here.
     """
     with errors_to_stderr(), working("prompts") as note:
-        loaded = load_protocol(protocol)
+        loaded = load_protocol(*named_protocol(protocol, places()))
         tokenizer = locate_tokenizer(loaded, checkpoint, places())
         note("input files")
-        made = _checked(loaded, tokenizer, find_inputs(loaded.protocol, inputs or []), note)
+        folders = (*(inputs or []), *beside(loaded.folder, "inputs"))
+        made = _checked(loaded, tokenizer, find_inputs(loaded.protocol, folders), note)
     for one in made.unchecked:
         show.tell(one)
     if json:

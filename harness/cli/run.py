@@ -15,8 +15,8 @@ from harness.cli.options import Folders, Named
 from harness.cli.working import working
 from harness.cluster.start import Call, Start
 from harness.journal.folder import RunFolder
-from harness.places import places
-from harness.protocols.load import load_protocol
+from harness.places import include, places
+from harness.protocols.load import beside, load_protocol, named_protocol
 from harness.run.request import Options, new_run_id
 
 
@@ -72,18 +72,19 @@ def run(  # noqa: PLR0913
 
     Exit 0: every unit landed, and the command that judges them is on stdout; 1: refused, or ended before all had.
     """
-    tree = places()
-    options = Options(
-        checkpoint=checkpoint,
-        inputs=tuple(inputs or []),
-        gpu_memory=gpu_memory,
-        cpu_memory=cpu_memory,
-        port=port,
-        baseline=baseline,
-    )
-    folder = RunFolder((run or tree.reports / protocol / new_run_id(tier.value, port=port)).absolute())
     with errors_to_stderr(), working("run") as note:
-        loaded = load_protocol(protocol)
+        name, tree = named_protocol(protocol, places())
+        include(tree.studies)
+        loaded = load_protocol(name, tree)
+        options = Options(
+            checkpoint=checkpoint,
+            inputs=(*(inputs or ()), *beside(loaded.folder, "inputs")),
+            gpu_memory=gpu_memory,
+            cpu_memory=cpu_memory,
+            port=port,
+            baseline=baseline,
+        )
+        folder = RunFolder((run or tree.reports / name / new_run_id(tier.value, port=port)).absolute())
         call = Call(engine.value, address, workers)
         keys = Start(loaded, options, folder, tree, tier.value, call, note).make()
     show.tell(f"{len(keys)} of {len(keys)} units landed; nothing is judged yet")

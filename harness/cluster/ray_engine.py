@@ -6,6 +6,7 @@ the protocol may resume the unit is made again by another, where it may not the 
 
 import importlib
 import importlib.util
+import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from typing import Any
 from harness.cluster.unit_worker import Landed, UnitWorker
 from harness.errors import SessionError
 from harness.model.process import steering
-from harness.places import places
+from harness.places import STUDIES, places
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
 from harness.run.request import Request
@@ -189,7 +190,9 @@ def land_on_ray(  # noqa: PLR0913
 
 
 def _connect(ray: Any, address: str | None) -> None:
-    environment = {"env_vars": {"HARNESS_ROOT": str(places().root)}}
+    tree = places()
+    own = os.pathsep.join(map(str, tree.studies))  # folders that every node of the cluster has, as it has the tree
+    environment = {"env_vars": {"HARNESS_ROOT": str(tree.root), STUDIES: own}}
     try:
         ray.init(
             address=address or "local",

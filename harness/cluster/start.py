@@ -22,6 +22,7 @@ from harness.protocols.load import LoadedProtocol
 from harness.records.protocol import BaselinedProtocol
 from harness.run.attempting import enter_beginning, enter_end, enter_refusal, require_enterable
 from harness.run.baseline import named_or_frozen
+from harness.run.keep import keep_protocol
 from harness.run.registration import registration_evidence
 from harness.run.request import Options, Request, make_request
 from harness.run.resuming import require_resumable
@@ -70,6 +71,7 @@ class Start:
         with self.folder.claim():
             require_resumable(self.loaded, self.folder, request)
             enter_beginning(self.loaded, self.folder, request, self.tree)
+            keep_protocol(self.loaded, self.folder, Path(request.checkpoint), self.tree)
             try:
                 return self._made(request)
             except HarnessError as error:

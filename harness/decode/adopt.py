@@ -16,10 +16,11 @@ from harness.records.protocol import (
     GraphTaskProtocol,
     LoopCheckProtocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
 )
 
-Decoded = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | LoopCheckProtocol
+Decoded = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | StudyProtocol | LoopCheckProtocol
 
 
 def adopt_decoding(  # noqa: PLR0913

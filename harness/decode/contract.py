@@ -65,7 +65,7 @@ def contract_config(
             top_p=contract.top_p,
             repetition_penalty=contract.repetition_penalty,
             max_new_tokens=max_new_tokens,
-            bos_token_id=ids.bos,
+            bos_token_id=ids.bos_id,
             eos_token_id=ids.eos,
             pad_token_id=ids.pad,
         )

@@ -62,6 +62,8 @@ BUDGET = "parameters.max_new_tokens"  # the unit says it itself
 JUDGING: Mapping[str, tuple[str, ...]] = {
     "gold.json": (),
     "tasks.json": (),
+    "answers.json": (),
+    "scores.json": (),
     "baseline.json": ("run_sha256",),
     "sandbox.json": ("image_id", "python", "harness_sha256", "limits"),
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.canon import ids_sha256, text_sha256, unescaped
 from harness.errors import CanonError, ComparisonError
-from harness.places import Places
+from harness.places import Places, places_of_run
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.difference import Judged, SideKind
@@ -113,6 +113,7 @@ def registered(protocol_id: str, digest: str, path: Path, tree: Places) -> Regis
 
     ComparisonError where neither has a protocol of that name: then nothing says what the records are.
     """
+    tree = places_of_run(path, tree)
     trees = [one for one in (_own_tree(path, protocol_id), tree) if one and protocol_id in protocol_ids(one)]
     if not trees:
         raise ComparisonError(

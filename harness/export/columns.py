@@ -47,6 +47,7 @@ COLUMNS: tuple[Column, ...] = (
     *_columns("string", "outcome verdict execution_sha256"),
     *_columns("bool", "ast_parses executed"),
     *_columns("bool", "fixed_budget_success strict_complete_success diagnostic_fallback_exact"),
+    *_columns("string", "judge judge_outcome judge_value"),
     *_columns("string", "baseline_stop"),
     *_columns("int32", "baseline_length baseline_compared_tokens"),
     *_columns("bool", "baseline_prefix_exact"),

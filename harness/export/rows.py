@@ -18,8 +18,11 @@ from harness.records.ledger import (
     NumberObservation,
     SyntaxObservation,
 )
+from harness.records.prompt import Condition, NamedCondition
 from harness.records.run import CellRecord, PromptRow
 from harness.records.sampling import SampledEvidence
+from harness.records.study import StudyCondition
+from harness.records.study_ledger import AnswerJudged, StudyRow
 from harness.records.task_ledger import TaskExecution, TaskNumeric, TaskRow, TaskVerdict
 
 Fields = Iterator[tuple[str, Cell]]
@@ -37,10 +40,17 @@ def rows(view: RunView) -> Iterator[dict[str, Cell]]:
         unit, cell = found[row.source_id, row.replicate, row.condition]
         condition = conditions[row.condition]
         fields = dict([*_prompt(unit, cell), *_generated(cell), *_row(row)])
-        known = head | {"system": condition.system, "boundary": condition.boundary} | fields
+        known = head | dict(_condition(condition)) | fields
         if unknown := {*known} - {*NAMES}:
             raise RuntimeError(f"no such column: {sorted(unknown)}")
         yield {name: known.get(name) for name in NAMES}
+
+
+def _condition(condition: NamedCondition) -> Fields:
+    if isinstance(condition, Condition):
+        yield from (("system", condition.system), ("boundary", condition.boundary))
+    if isinstance(condition, StudyCondition):
+        yield "system", any(one.role == "system" for one in condition.messages)
 
 
 def _head(view: RunView) -> Fields:
@@ -92,6 +102,7 @@ def _row(row: CellRow | AccountedRow | TaskRow | DepthCellRow) -> Fields:
             yield from _accounted(row)
             yield from _number(row)
             yield from _program(row)
+            yield from _answer(row)
 
 
 def _behavior(row: CellRow) -> Fields:
@@ -146,6 +157,12 @@ def _number(row: AccountedRow | TaskRow) -> Fields:
         yield "diagnostic_fallback_exact", numeric.fallback_exact
     if isinstance(numeric, TaskNumeric):
         yield "numeric_result", numeric.result
+
+
+def _answer(row: AccountedRow | TaskRow) -> Fields:
+    if isinstance(row, StudyRow) and isinstance(row.answer, AnswerJudged):
+        yield from (("judge", row.answer.judge), ("judge_outcome", row.answer.outcome))
+        yield from (("judge_value", row.answer.value), ("fixed_budget_success", row.answer.success))
 
 
 def _program(row: AccountedRow | TaskRow) -> Fields:

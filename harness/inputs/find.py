@@ -25,7 +25,7 @@ class Present(Record, tag_field="state", tag="present"):
     """The registered bytes are here: the file at `path`, or its `member` where that is an archive."""
 
     name: str
-    format: Literal["jsonl", "jsonl.gz", "parquet"]
+    format: Literal["jsonl", "jsonl.gz", "csv", "parquet"]
     path: Path
     member: str | None
     sha256: str

@@ -5,20 +5,22 @@ Three doors, kept apart. `source_texts` gives what a prompt builder may see, hel
 Texts are as stored: a WikiText row keeps its leading space and trailing newline (DECISIONS: cells, order, grids).
 """
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 
 from harness.canon import text_sha256
 from harness.errors import InputError, ProtocolError
 from harness.inputs.find import FoundInputs, require_present
-from harness.inputs.readers import Row, read_rows
+from harness.inputs.readers import Row, placed_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.base import Record
 from harness.records.manifest import FrozenSource, Manifest
-from harness.records.protocol import Protocol
+from harness.records.protocol import Protocol, StudyProtocol
 from harness.records.sources import Domain
 from harness.selection import select
 
+_ID = re.compile(r"[A-Za-z0-9._/-]{1,100}")
 TODO = "Take the registered file from its publisher, or correct the domain in the protocol before it's frozen."
 
 
@@ -43,7 +45,7 @@ def source_texts(
     """
     texts: list[SourceText] = []
     for name in domains:
-        domain = _domain(loaded.protocol, name)
+        domain = registered_domain(loaded.protocol, name)
         entries = [_entry(loaded.manifest, name, index) for index in range(per_domain)]
         rows = _rows_by_id(domain, found)
         texts += [_held_against(entry, domain, rows) for entry in entries]
@@ -57,8 +59,10 @@ def selected_sources(
 
     `count_tokens` gives the number of tokens of a raw text, without BOS. Raises InputError for fewer than `count`.
     """
-    chosen = _domain(protocol, domain)
+    chosen = registered_domain(protocol, domain)
     rows = _rows_by_id(chosen, found)
+    if isinstance(protocol, StudyProtocol):
+        require_clean_pool(chosen, found)
     texts = {source_id: _string(chosen, source_id, row, chosen.text_field) for source_id, row in rows.items()}
     order = select(
         protocol.selection.salt, domain, texts, minimum_tokens=chosen.minimum_tokens, count_tokens=count_tokens
@@ -88,7 +92,7 @@ def gold_fields(
 
     Raises InputError where a source or a field isn't in the registered file (R08 3.2: gold enters after generation).
     """
-    chosen = _domain(protocol, domain)
+    chosen = registered_domain(protocol, domain)
     rows = _rows_by_id(chosen, found)
     return {
         source_id: {field: _string(chosen, source_id, _row(chosen, source_id, rows), field) for field in chosen.gold}
@@ -96,7 +100,8 @@ def gold_fields(
     }
 
 
-def _domain(protocol: Protocol, name: str) -> Domain:
+def registered_domain(protocol: Protocol, name: str) -> Domain:
+    """The protocol's domain of this name; an unknown name is misuse."""
     for domain in protocol.domains:
         if domain.name == name:
             return domain
@@ -143,14 +148,31 @@ def _held_against(entry: FrozenSource, domain: Domain, rows: dict[str, Row]) -> 
 
 def _rows_by_id(domain: Domain, found: FoundInputs) -> dict[str, Row]:
     rows: dict[str, Row] = {}
-    for n, row in enumerate(read_rows(require_present(found, domain.input))):
+    for n, (at, row) in enumerate(placed_rows(require_present(found, domain.input))):
         source_id = _source_id(domain, n, row)
         if source_id in rows:
-            raise InputError(
-                f"input {domain.input}: row {n}", expected="each source once", found=f"{source_id} again", todo=TODO
-            )
+            where = f"input {domain.input}: row {n}"
+            raise InputError(where, expected="each source once", found=f"{source_id} again, {at}", todo=TODO)
         rows[source_id] = row
     return rows
+
+
+def require_clean_pool(domain: Domain, found: FoundInputs) -> None:
+    """Every row of an author's own file can be a source: an ID that can be a file's name, a text, gold fields of text.
+
+    InputError names the first line that can't. Which rows a study takes is decided by rank, so none may be left out.
+    """
+    for n, (at, row) in enumerate(placed_rows(require_present(found, domain.input))):
+        source_id, where = _source_id(domain, n, row), f"input {domain.input}: {at}"
+        if _ID.fullmatch(source_id) is None:
+            expected = f"an ID for {domain.source_id} of 1 to 100 letters, digits and . _ / -"
+            raise InputError(where, expected=expected, found=repr(source_id), todo=TODO)
+        for field in (domain.text_field, *domain.gold):
+            value = row.get(field)
+            if not isinstance(value, str) or (field == domain.text_field and not value.strip()):
+                found_word = type(value).__name__ if field in row else "no such field"
+                empty = "an empty text" if isinstance(value, str) else found_word
+                raise InputError(f"{where}: field {field}", expected="a text", found=empty, todo=TODO)
 
 
 def _source_id(domain: Domain, n: int, row: Row) -> str:

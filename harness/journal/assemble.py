@@ -24,6 +24,7 @@ from harness.records.protocol import (
     GraphTaskProtocol,
     JudgedProtocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
 )
 from harness.records.run import (
@@ -38,8 +39,10 @@ from harness.records.run import (
     UnitEvidence,
 )
 from harness.records.sampling import SampledRun
+from harness.records.study import FunctionScore, StudyEvidence, StudyRun
 from harness.records.taped import RunBlock, TapedRun
 
+ANSWERS, SCORES = "answers.json", "scores.json"
 AnyBaseline = TypeVar("AnyBaseline", bound=Baseline)
 
 
@@ -165,6 +168,16 @@ def read_tasks(folder: RunFolder) -> dict[str, CodeTask]:
     return read_record(folder.file("tasks.json"), dict[str, CodeTask], what="code tasks")
 
 
+def read_answers(folder: RunFolder) -> dict[str, str]:
+    """answers.json: expected texts by source ID, as the registered inputs hold them for text judges."""
+    return read_record(folder.file(ANSWERS), dict[str, str], what="expected texts")
+
+
+def read_scores(folder: RunFolder) -> tuple[FunctionScore, ...]:
+    """scores.json: what the author's functions gave for the run's cells, in the grid's order."""
+    return read_record(folder.file(SCORES), tuple[FunctionScore, ...], what="scores")
+
+
 def assemble(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
     """The run's record from its journals, of the protocol's kind: with its gold numbers, its baseline, its tasks."""
     units = [journal.evidence for journal in read_units(folder, loaded).values()]
@@ -179,6 +192,9 @@ def assemble(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
         blocks = run_blocks(loaded.protocol, head["grid"], len(head["domains"]))
         kind = GraphRun if isinstance(loaded.protocol, GraphTaskProtocol) else TapedRun
         return kind(**head, tasks=read_tasks(folder), blocks=blocks)
+    if isinstance(loaded.protocol, StudyProtocol):
+        head["units"] = tuple(unit for unit in units if isinstance(unit, StudyEvidence))
+        return StudyRun(**head, tasks=read_tasks(folder), answers=read_answers(folder), scores=read_scores(folder))
     head |= {"baseline": read_baseline(folder, Baseline), "tasks": read_tasks(folder)}
     return SampledRun(**head) if isinstance(loaded.protocol, SamplingProtocol) else CompletionRun(**head)
 

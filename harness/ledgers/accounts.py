@@ -23,7 +23,7 @@ from harness.ledgers.reading import (
     program_taken,
     stopped_at,
 )
-from harness.protocols.grids import is_executed
+from harness.protocols.grids import is_executed, number_field
 from harness.records.completion import (
     AccountedRow,
     CodeAccount,
@@ -37,11 +37,12 @@ from harness.records.completion import (
 )
 from harness.records.evaluation import CodeMissing, CompletionClass, NumericFound
 from harness.records.ledger import NotObserved
-from harness.records.protocol import CompletionProtocol, SamplingProtocol
+from harness.records.protocol import CompletionProtocol, SamplingProtocol, StudyProtocol
 from harness.records.run import CellRecord, CompletionRun, UnitEvidence
 from harness.records.sampling import SampledRun
 from harness.records.sandbox import Execution, Outcome
 from harness.records.sources import Domain
+from harness.records.study import StudyRun
 
 NO_TERMINAL = NotObserved(reason="the domain has no terminal judge")
 
@@ -58,8 +59,8 @@ PUBLISHED: dict[Outcome, PublishedOutcome] = {
 }
 
 # The families that have all four accounts; the others have their own.
-Accounted = CompletionProtocol | SamplingProtocol
-AccountedReading = Reading[Accounted, CompletionRun | SampledRun]
+Accounted = CompletionProtocol | SamplingProtocol | StudyProtocol
+AccountedReading = Reading[Accounted, CompletionRun | SampledRun | StudyRun]
 
 
 def accounts(at: AccountedReading, cell: CellRecord, verdicts: Executions | None) -> AccountedRow:
@@ -67,7 +68,7 @@ def accounts(at: AccountedReading, cell: CellRecord, verdicts: Executions | None
     stopped, text = stopped_at(at, cell), at.text(cell)
     code = _code(at, cell, text, verdicts) if is_executed(at.domain) else NO_PROGRAM
     terminal = _terminal(at, text, natural_eos=cell.eos, passed=_passed(code))
-    numeric = _numeric(at, text, cell) if "answer" in at.domain.gold else NO_NUMBER
+    numeric = _numeric(at, text, cell) if number_field(at.protocol, at.domain) is not None else NO_NUMBER
     return AccountedRow(
         **stopped,
         completion=completion_class(
@@ -84,11 +85,11 @@ def accounts(at: AccountedReading, cell: CellRecord, verdicts: Executions | None
 
 def _terminal(at: AccountedReading, text: str, *, natural_eos: bool, passed: bool) -> Terminal | NotObserved:
     """The registered rule (R05 4.2 or R07 8.2): mathematics by its final marker; code by its end; else no judge."""
-    if "answer" in at.domain.gold:
+    if number_field(at.protocol, at.domain) is not None:
         marker = final_marker_r05(text)
         return Terminal(explicit=marker, reached=_reached(at, "math", text, eos=natural_eos, passed=passed))
     if is_executed(at.domain):
-        r05 = isinstance(at.protocol, CompletionProtocol)
+        r05 = at.protocol.evaluators.terminal == "terminal-r05"
         explicit = closed_python_fence(text) if r05 else closed_fence(text)
         return Terminal(explicit=explicit, reached=_reached(at, "code", text, eos=natural_eos, passed=passed))
     return NO_TERMINAL
@@ -108,9 +109,9 @@ def _passed(code: CodeAccount | NotObserved) -> bool:
     return isinstance(verdict, Executed) and verdict.fixed_budget_pass
 
 
-def require_accounts(domain: Domain, row: AccountedRow) -> None:
+def require_accounts(protocol: Accounted, domain: Domain, row: AccountedRow) -> None:
     """The domain's accounts and no others: one that is lacking would shrink a denominator. JournalError."""
-    number, program = "answer" in domain.gold, is_executed(domain)
+    number, program = number_field(protocol, domain) is not None, is_executed(domain)
     where = f"ledger: cell {row.source_id}, {row.replicate}, {row.condition}"
     for name, owed in (("terminal", number or program), ("numeric", number), ("code", program)):
         if owed == isinstance(getattr(row, name), NotObserved):

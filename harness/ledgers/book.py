@@ -12,6 +12,8 @@ from harness.ledgers.depth_statistics import depth_statistics
 from harness.ledgers.sampling import sampled_ledger
 from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.ledgers.statistics import statistics
+from harness.ledgers.study import study_ledger
+from harness.ledgers.study_statistics import study_statistics
 from harness.ledgers.task import task_ledger
 from harness.ledgers.task_statistics import task_statistics
 from harness.records.completion import CompletionLedger, CompletionStatistics
@@ -25,16 +27,19 @@ from harness.records.protocol import (
     CompletionProtocol,
     DepthProtocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
 )
 from harness.records.run import CompletionRun, Run
 from harness.records.sampling import SampledRun
 from harness.records.sampling_ledger import NoSampledStatistics, SampledLedger, SampledStatistics
 from harness.records.sandbox import Execution
+from harness.records.study import StudyRun
+from harness.records.study_ledger import StudyLedger, StudyStatistics
 from harness.records.taped import TapedRun
 from harness.records.task_ledger import NoTaskStatistics, TaskLedger, TaskStatistics
 
-GenerationLedger = Ledger | CompletionLedger | SampledLedger
+GenerationLedger = Ledger | CompletionLedger | SampledLedger | StudyLedger
 OutputLedger = GenerationLedger | TaskLedger
 AnyLedger = OutputLedger | DepthLedger
 AnyStatistics = (
@@ -44,6 +49,7 @@ AnyStatistics = (
     | NoSampledStatistics
     | TaskStatistics
     | NoTaskStatistics
+    | StudyStatistics
     | DepthStatistics
 )
 
@@ -58,6 +64,8 @@ def ledger_of(protocol: AnyProtocol, run: AnyRun, executions: Mapping[str, Execu
         return sampled_ledger(protocol, run, executions)
     if isinstance(protocol, TaskCrnProtocol) and isinstance(run, TapedRun):
         return task_ledger(protocol, run, executions)
+    if isinstance(protocol, StudyProtocol) and isinstance(run, StudyRun):
+        return study_ledger(protocol, run, executions)
     if isinstance(protocol, BehaviorProtocol) and isinstance(run, Run):
         return ledger(protocol, run)
     raise JournalError("run record", expected=f"a run of {protocol.id}", found=type(run).__name__, todo=TODO)
@@ -75,6 +83,8 @@ def statistics_of(protocol: AnyProtocol, book: AnyLedger) -> AnyStatistics:
         return sampled_statistics(protocol, book)
     if isinstance(protocol, TaskCrnProtocol) and isinstance(book, TaskLedger):
         return task_statistics(protocol, book)
+    if isinstance(protocol, StudyProtocol) and isinstance(book, StudyLedger):
+        return study_statistics(protocol, book)
     raise RuntimeError(f"{protocol.id} has no {type(book).__name__}")
 
 
@@ -86,4 +96,6 @@ def ledger_type(protocol: AnyProtocol) -> type[AnyLedger]:
         return SampledLedger
     if isinstance(protocol, TaskCrnProtocol):
         return TaskLedger
+    if isinstance(protocol, StudyProtocol):
+        return StudyLedger
     return CompletionLedger if isinstance(protocol, CompletionProtocol) else Ledger

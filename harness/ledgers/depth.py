@@ -12,7 +12,8 @@ from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
 from harness.records.depth import DepthRun, EdgeTrace, GateEdge, StageEdge, TraceBaseline, TraceCell, TraceEvidence
 from harness.records.depth_ledger import At, DepthCellRow, DepthEdgeRow, DepthLedger, Nowhere
-from harness.records.protocol import DepthProtocol, Edge
+from harness.records.prompt import Edge
+from harness.records.protocol import DepthProtocol
 from harness.records.run import BaselineCell
 
 

@@ -60,7 +60,7 @@ def grouped(protocol: SamplingProtocol, ledger: SampledLedger) -> Groups:
     rows: tuple[AccountedRow | CompletionEdgeRow | SeedPairRow, ...] = (*ledger.cells, *ledger.edges, *ledger.pairs)
     sources = sources_of(((row.domain, row.index, row.source_id) for row in rows), domains)
     for row in ledger.cells:
-        require_accounts(next(domain for domain in domains if domain.name == row.domain), row)
+        require_accounts(protocol, next(domain for domain in domains if domain.name == row.domain), row)
         _require_verdict(row)
     cells = {(row.source_id, row.condition, row.replicate): row for row in ledger.cells}
     pairs = {(row.source_id, row.condition, row.left, row.right): row for row in ledger.pairs}

@@ -54,7 +54,7 @@ def read_environment(loaded: LoadedModel, effective: dict[str, Any], checkpoint:
         cuda=torch.version.cuda or "none",
         dtype=str(model.dtype).removeprefix("torch."),
         attention=str(model.config._attn_implementation),
-        experts=str(getattr(model.config, "_experts_implementation", None) or loaded.execution.experts),
+        experts=_experts(loaded),
         threads=torch.get_num_threads(),
         interop_threads=torch.get_num_interop_threads(),
         deterministic_algorithms=torch.are_deterministic_algorithms_enabled(),
@@ -63,6 +63,14 @@ def read_environment(loaded: LoadedModel, effective: dict[str, Any], checkpoint:
         generation_config={name: json.dumps(value) for name, value in sorted(effective.items())},
         checkpoint=checkpoint,
     )
+
+
+def _experts(loaded: LoadedModel) -> str:
+    """Which implementation computes the experts; `none` where no module of the model has any."""
+    # transformers names an implementation in the config of a dense model too.
+    if not any(name.rsplit(".", maxsplit=1)[-1] == "experts" for name, _ in loaded.model.named_modules()):
+        return "none"
+    return str(getattr(loaded.model.config, "_experts_implementation", None) or loaded.execution.experts)
 
 
 def _kernels() -> dict[str, str]:

@@ -13,6 +13,7 @@ import msgspec
 
 from harness.errors import ModelError
 from harness.files import file_sha256, read_bytes
+from harness.model.shape import check_fields
 from harness.records.base import Frozen
 from harness.records.profile import Profile, ProfileFile
 from harness.records.run import Deviation
@@ -82,24 +83,7 @@ def require_registered(profile: Profile, found: dict[str, str], *, port: bool) -
 def check_shape(profile: Profile, checkpoint: Path) -> None:
     """The config's counts are the profile's; safetensors weights only; no quantisation."""
     config = _json(checkpoint / "config.json")
-    shape = profile.shape
-    wanted = {
-        "model_type": shape.model_type,
-        "num_hidden_layers": shape.layers,
-        "first_k_dense_replace": shape.dense_layers,
-        "n_routed_experts": shape.routed_experts,
-        "num_experts_per_tok": shape.experts_per_token,
-        "hidden_size": shape.hidden_size,
-        "vocab_size": shape.vocabulary_columns,
-    }
-    for name, value in wanted.items():
-        if config.get(name) != value:
-            raise ModelError(
-                f"{checkpoint / 'config.json'}: {name}",
-                expected=str(value),
-                found=str(config.get(name, "no such field")),
-                todo="Another shape is another profile under another name.",
-            )
+    check_fields(config, profile.shape, str(checkpoint / "config.json"))
     if "quantization_config" in config and not profile.quantised:
         raise ModelError(
             f"{checkpoint / 'config.json'}: quantization_config",
@@ -126,12 +110,20 @@ def _require_no_strangers(profile: Profile, checkpoint: Path) -> None:
 
 
 def check_special_ids(profile: Profile, checkpoint: Path) -> None:
-    """generation_config.json and config.json name the profile's BOS and EOS."""
-    ids = profile.special_ids
-    for name in ("generation_config.json", "config.json"):
+    """generation_config.json, where the profile has one, and config.json name the profile's BOS and EOS.
+
+    The registered file may name several EOS, the profile's among them: the contract's one is passed explicitly. Where
+    the tokenizer has no BOS, theirs is never used.
+    """
+    ids, listed = profile.special_ids, {file.name: file for file in profile.files}
+    for name in (one for one in ("generation_config.json", "config.json") if one in listed):
         content = _json(checkpoint / name)
-        for field, value in (("bos_token_id", ids.bos), ("eos_token_id", ids.eos)):
-            if content.get(field) != value:
+        pinned = registered_digest(listed[name]) == file_sha256(checkpoint / name, what="checkpoint file")
+        for field, value in (("bos_token_id", ids.bos_id), ("eos_token_id", ids.eos)):
+            if value is None:
+                continue
+            found = content.get(field)
+            if found != value and not (pinned and isinstance(found, list) and value in found):
                 raise ModelError(
                     f"{checkpoint / name}: {field}",
                     expected=str(value),

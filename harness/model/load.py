@@ -160,7 +160,7 @@ def _require_all_weights(checkpoint: Path, report: dict[str, Any]) -> None:
 
 
 def _pin_experts(model: Any, execution: Execution) -> None:
-    if execution.experts == "remote_code":
+    if execution.experts in ("remote_code", "none"):
         return
     if not hasattr(model, "set_experts_implementation"):
         raise ModelError(

@@ -21,6 +21,7 @@ from harness.errors import ModelError, ProtocolError, StorageError
 from harness.files import read_bytes, write_atomic
 from harness.model.identity import MADE_RECORD, checkpoint_digests, registered_digest
 from harness.model.layout import BF16_BYTES, Tensor, index_bytes, seed_of, sharded, tensors
+from harness.model.room import require_empty
 from harness.places import Places, places
 from harness.prompts.tokenizer import tokenizer_files
 from harness.protocols.load import read_profile
@@ -84,20 +85,6 @@ def read_random(profile_id: str, tree: Places) -> RandomProfile:
         small[by_role["index"]] = index_bytes(shards)
     _require_frozen(profile, {name: sha256_hex(data) for name, data in small.items()}, str(home))
     return RandomProfile(profile, rule, config, shards, small)
-
-
-def require_empty(folder: Path) -> None:
-    """A folder that holds anything is refused: a finished checkpoint, what a cut-off creation left, or others."""
-    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    if there:
-        finished = MADE_RECORD in there
-        left = f"a finished checkpoint, with {MADE_RECORD}" if finished else f"no {MADE_RECORD}: nothing finished"
-        raise StorageError(
-            str(folder),
-            expected="an empty folder, or none",
-            found=f"{len(there)} files, {left}",
-            todo="Name another folder." if finished else "Remove what a cut-off creation left and start it again.",
-        )
 
 
 def draw(profile_id: str, tensor: Tensor, deviation: float, device: str) -> torch.Tensor:

@@ -21,7 +21,7 @@ def add(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="protocol to run (repeatable; default: the nano protocols)",
+        help="protocol to run, by its ID or an author's own folder (repeatable; default: the nano protocols)",
     )
     group.addoption("--checkpoint", metavar="DIR", help="checkpoint folder of the protocol's model profile")
     group.addoption(

@@ -15,12 +15,12 @@ from harness.errors import HarnessError, SessionError
 from harness.evidence import Differences, RunEvidence, guarded
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, journals
-from harness.places import Places, places
+from harness.places import Places, include, places, places_of_run
 from harness.plugin import options
 from harness.plugin.books import Books, Recorder
 from harness.plugin.devices import own_gpu
-from harness.protocols.grids import executed_grid
-from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
+from harness.protocols.grids import executed_grid, is_executed
+from harness.protocols.load import LoadedProtocol, load_protocol, named_protocol, protocol_ids
 from harness.records.protocol import GraphTaskProtocol, JudgedProtocol, Tier
 from harness.run.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.run.comparable import not_comparable
@@ -114,6 +114,7 @@ class GateSession:
         for loaded in self.protocols:
             stages = self.stages(loaded.protocol.id)
             enter_beginning(loaded, stages.folder, stages.request, self.tree)
+            stages.keep()
 
     def _require_enterable(self, loaded: LoadedProtocol) -> None:
         """What the attempts file itself refuses isn't entered in it. Workers share what the controller entered."""
@@ -207,7 +208,8 @@ class GateSession:
         """Whether this tier leaves the programs of a protocol that registers a sandbox unexecuted."""
         if self.tier is None or self.only_collects or not isinstance(loaded.protocol, JudgedProtocol):
             return False
-        return not executed_grid(loaded.protocol, loaded.protocol.tier_grids[self.tier])
+        executed = executed_grid(loaded.protocol, loaded.protocol.tier_grids[self.tier])
+        return not executed and any(is_executed(domain) for domain in loaded.protocol.domains)
 
     def _captures_nothing(self, loaded: LoadedProtocol) -> bool:
         """Whether steps that could be captured are run on a device that captures none."""
@@ -266,7 +268,8 @@ def open_session(config: pytest.Config) -> None:
     own_gpu(config)
     tier = options.selected_tier(config)
     try:
-        protocols = tuple(load_protocol(name, tree) for name in _chosen(config, tree))
+        chosen, tree = _named(config, tree)
+        protocols = tuple(load_protocol(name, tree) for name in chosen)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from error
     _require_frozen_for_replay(tier, protocols, tree)
@@ -277,6 +280,23 @@ def open_session(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder(session.books), "pregate-books")
     if workerinput is None and not config.option.collectonly and config.option.xmlpath is None:
         config.option.xmlpath = str(Path(next(iter(runs.values()))) / "junit.xml")
+
+
+def _named(config: pytest.Config, tree: Places) -> tuple[tuple[str, ...], Places]:
+    """IDs of the session's protocols, and the tree with the folders that --protocol or --run name.
+
+    Processes that this one starts are told of those folders too.
+    """
+    words = []
+    for word in config.option.protocol:
+        there = Path(config.invocation_params.dir, word)
+        name, tree = named_protocol(str(there) if (there / "protocol.toml").is_file() else word, tree)
+        words.append(name)
+    config.option.protocol = words
+    if config.option.run:
+        tree = places_of_run(Path(config.invocation_params.dir, config.option.run), tree)
+    include(tree.studies)
+    return _chosen(config, tree), tree
 
 
 def _chosen(config: pytest.Config, tree: Places) -> tuple[str, ...]:

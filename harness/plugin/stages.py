@@ -29,7 +29,7 @@ from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
 from harness.plugin.session import GateSession
 from harness.protocols.grids import UnitKey, placement_rule
-from harness.protocols.load import LoadedProtocol
+from harness.protocols.load import LoadedProtocol, beside
 from harness.records.audit import SmokeReference
 from harness.records.kinds import JudgedRun
 from harness.records.protocol import (
@@ -47,10 +47,12 @@ from harness.run.again import SAME_PROCESS
 from harness.run.baseline import named_or_frozen
 from harness.run.child import replace_request, run_apart, with_threads
 from harness.run.execute import ExecutionCall, execute_programs, executes, require_engine
+from harness.run.keep import keep_protocol
 from harness.run.ladder import Ground, effective_request, generate_down_the_ladder, has_ladder
 from harness.run.registration import registration_evidence
 from harness.run.request import Options, Request, make_request
 from harness.run.resuming import require_resumable
+from harness.run.scores import note_answers
 from harness.run.smoke import SmokeCall, passed_smoke
 from harness.run.start import generate_run, require_device
 from harness.snapshots.judgements import altered_since_judged, keep_judgement
@@ -77,7 +79,7 @@ class Stages:
         option = self._session.config.option
         options = Options(
             checkpoint=Path(option.checkpoint) if option.checkpoint else None,
-            inputs=input_folders(option.inputs),
+            inputs=(*input_folders(option.inputs), *beside(self._loaded.folder, "inputs")),
             gpu_memory=option.gpu_memory,
             cpu_memory=option.cpu_memory,
             port=option.port,
@@ -121,6 +123,10 @@ class Stages:
         require_resumable(self._loaded, self.folder, self.request)
         self._session.books.errors += (*altered_since_judged(self.folder), *links(self.folder))
         keep_judgement(self.folder)
+
+    def keep(self) -> None:
+        """Once the run has begun on record: the files of an author's own protocol lie in its folder too."""
+        keep_protocol(self._loaded, self.folder, Path(self.request.checkpoint), self._session.tree)
 
     def _open_baseline(self) -> None:
         """The baseline, and for a tier that executes programs the engine, before anything is made."""
@@ -267,6 +273,7 @@ class Stages:
         if isinstance(self._loaded.protocol, JudgedProtocol):
             tasks = registered_tasks(self._loaded, self._execution.inputs, keys)
             write_once(folder.file("tasks.json"), recorded_tasks(tasks), what="code tasks")
+        note_answers(self._loaded, folder, self._execution.inputs, keys)
 
     @property
     def _execution(self) -> ExecutionCall:

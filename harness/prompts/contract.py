@@ -8,8 +8,10 @@ from harness.canon import ids_sha256
 from harness.errors import PromptError
 from harness.prompts.records import IdRows, PromptBatch, PromptCell
 from harness.prompts.tokenizer import PromptTokenizer
+from harness.protocols.boundary import SpecialPlaces, layout, special_places
 from harness.records.profile import SpecialIds
-from harness.records.protocol import Condition, Protocol
+from harness.records.prompt import Condition, EditedBoundary
+from harness.records.protocol import BoundaryProtocol
 from harness.records.run import Edit
 
 TODO = "The prompt contract is registered: find what changed in texts, template or tokenizer."
@@ -21,7 +23,7 @@ def require(condition: bool, where: str, *, expected: object, found: object) -> 
         raise PromptError(where, expected=str(expected), found=str(found), todo=TODO)
 
 
-def check_texts(protocol: Protocol, tokenizer: PromptTokenizer, *, source_id: str, text: str) -> None:
+def check_texts(protocol: BoundaryProtocol, tokenizer: PromptTokenizer, *, source_id: str, text: str) -> None:
     """No text around or in the source holds a special token's text, and the source survives tokenisation.
 
     A special token's text inside a message would become the token itself: a second BOS or EOS (R04 2).
@@ -47,7 +49,7 @@ def check_round_trip(tokenizer: PromptTokenizer, text: str, *, where: str) -> tu
     return ids
 
 
-def check_batch(protocol: Protocol, special: SpecialIds, batch: PromptBatch) -> None:
+def check_batch(protocol: BoundaryProtocol, special: SpecialIds, batch: PromptBatch) -> None:
     """The whole contract of a batch: order, hashes, edits, special tokens, alignment and padding (R04 2, 6.3, 6.4)."""
     order = [condition.id for condition in protocol.conditions]
     found = [cell.condition for cell in batch.cells]
@@ -57,7 +59,7 @@ def check_batch(protocol: Protocol, special: SpecialIds, batch: PromptBatch) -> 
         where = f"{batch.source_id} {cell.condition}"
         check_identity(cell, where)
         check_edits(cell, condition, boundary_ids[condition.boundary], special, where=where)
-        check_special_tokens(cell, condition, special, where=where)
+        check_special_tokens(cell, special, protocol.prompt.edited_boundary, where=where)
     check_levels(protocol, batch)
     check_tails(batch)
     check_width(batch)
@@ -83,17 +85,31 @@ def check_edits(cell: PromptCell, condition: Condition, boundary_id: int, specia
     require(all(one == edit for one in cell.edits), f"{where}: edit", expected=edit, found=cell.edits)
 
 
-def check_special_tokens(cell: PromptCell, condition: Condition, special: SpecialIds, *, where: str) -> None:
-    """EOS stands once in an official prompt and nowhere in an edited one; BOS at 0, and where a bos cell puts it."""
+def check_special_tokens(cell: PromptCell, special: SpecialIds, rule: EditedBoundary, *, where: str) -> None:
+    """BOS and EOS stand where the rule puts them in an official prompt; an edit takes one EOS, and may put one BOS."""
     position = cell.boundary_position
-    eos_at = [position] if condition.edits == 0 else []
-    bos_at = [0, position] if cell.ids[position] == special.bos else [0]
+    if rule == "assistant_history_end":
+        places = SpecialPlaces(bos=(0,), eos=(position,), boundary=position)
+    else:
+        places = _turns(cell, special, rule, where)
+    bos_at, eos_at = places.edited(cell.ids[position], special)
     for name, token, expected in (("EOS", special.eos, eos_at), ("BOS", special.bos, bos_at)):
         found = [place for place, one in enumerate(cell.ids) if one == token]
         require(found == expected, f"{where}: positions of {name}", expected=expected, found=found)
 
 
-def check_levels(protocol: Protocol, batch: PromptBatch) -> None:
+def _turns(cell: PromptCell, special: SpecialIds, rule: EditedBoundary, where: str) -> SpecialPlaces:
+    """The places of the official prompt that the cell was made from: its own IDs, with EOS back at the boundary."""
+    position = cell.boundary_position
+    found = special_places(rule, (*cell.ids[:position], special.eos, *cell.ids[position + 1 :]), special)
+    if found is None or found.boundary != position:
+        at = [place for place, one in enumerate(cell.ids) if one in (special.bos, special.eos)]
+        expected = f"{layout(rule)}, the boundary at {position}"
+        raise PromptError(f"{where}: turns", expected=expected, found=f"BOS and EOS at {at}", todo=TODO)
+    return found
+
+
+def check_levels(protocol: BoundaryProtocol, batch: PromptBatch) -> None:
     """At one system level the cells are equally long and differ at the boundary only, so the target's place is one."""
     first: dict[bool, PromptCell] = {}
     for condition, cell in zip(protocol.conditions, batch.cells, strict=True):

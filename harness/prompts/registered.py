@@ -37,8 +37,7 @@ def registered_batches(
     for source in source_texts(loaded, found, domains=domains, per_domain=per_domain):
         batch = build_batch(protocol, tokenizer, source)
         compare_with_manifest(loaded, batch)
-        traced = isinstance(protocol, DepthProtocol)
-        targets = source_targets(protocol, tokenizer, source, batch) if traced else None
+        targets = source_targets(protocol, tokenizer, source, batch) if isinstance(protocol, DepthProtocol) else None
         batches[source.source_id] = SourceBatch(batch, targets)
     return batches
 

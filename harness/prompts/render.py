@@ -13,7 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.errors import ModelError, PromptError
 from harness.prompts.tokenizer import PromptTokenizer
-from harness.records.protocol import Protocol
+from harness.records.protocol import BoundaryProtocol
 from harness.records.sources import Domain
 
 PLACE = "{text}"
@@ -31,15 +31,21 @@ class RenderedPrompt:
     target_end: int
 
 
-def render_messages(tokenizer: PromptTokenizer, messages: list[dict[str, str]]) -> str:
-    """The chat template's text for messages ({"role", "content"}), generation prompt included.
+def render_messages(
+    tokenizer: PromptTokenizer, messages: list[dict[str, str]], *, generation_prompt: bool = True
+) -> str:
+    """The chat template's text for messages ({"role", "content"}), with or without its generation prompt.
 
-    Raises ModelError where the template doesn't render.
+    Raises ModelError where the template doesn't render, or asks for what isn't registered (the date).
     """
     texts = tokenizer.special_texts
     try:
         return _compiled(tokenizer.chat_template).render(
-            messages=messages, add_generation_prompt=True, bos_token=texts.bos, eos_token=texts.eos, pad_token=texts.pad
+            messages=messages,
+            add_generation_prompt=generation_prompt,
+            bos_token=texts.bos,
+            eos_token=texts.eos,
+            pad_token=texts.pad,
         )
     except jinja2.TemplateError as error:
         raise ModelError(
@@ -50,7 +56,7 @@ def render_messages(tokenizer: PromptTokenizer, messages: list[dict[str, str]]) 
         ) from error
 
 
-def messages_for(protocol: Protocol, *, system: bool, content: str) -> list[dict[str, str]]:
+def messages_for(protocol: BoundaryProtocol, *, system: bool, content: str) -> list[dict[str, str]]:
     """The registered conversation: system text or none, the one-shot turn, and the user's content."""
     prompt = protocol.prompt
     head = [{"role": "system", "content": prompt.system_text}] if system else []
@@ -63,7 +69,7 @@ def messages_for(protocol: Protocol, *, system: bool, content: str) -> list[dict
 
 
 def render_prompt(
-    tokenizer: PromptTokenizer, protocol: Protocol, *, domain: Domain, text: str, system: bool
+    tokenizer: PromptTokenizer, protocol: BoundaryProtocol, *, domain: Domain, text: str, system: bool
 ) -> RenderedPrompt:
     """The prompt of one source at one system level, with the whole source text in it, verbatim (R04 3).
 
@@ -106,5 +112,17 @@ def _around_source(domain: Domain) -> tuple[str, str]:
 @lru_cache(maxsize=8)
 def _compiled(template: str) -> jinja2.Template:
     # A prompt isn't HTML: escaping would change its tokens.
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, autoescape=False, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.globals |= {"raise_exception": _refuse, "strftime_now": _no_clock}
     return environment.from_string(template)
+
+
+def _refuse(message: str) -> None:
+    """What published templates call to refuse a conversation, for example one with a system message."""
+    raise jinja2.TemplateError(message)
+
+
+def _no_clock(_: str) -> str:
+    raise jinja2.TemplateError("it asks for today's date, and a prompt must be the same tomorrow")

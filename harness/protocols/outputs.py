@@ -11,11 +11,12 @@ from typing import Any
 
 from harness.errors import HarnessError
 from harness.files import read_bytes
-from harness.places import Places
+from harness.places import OF_A_RUN, Places
 from harness.records.revision import FoundOutput, OutputKind
 
 UNREADABLE = "unreadable"
 ATTEMPTS = "attempts.jsonl"
+ASKED = "spec.json"
 RESULTS_OF = "@"
 
 
@@ -35,6 +36,14 @@ def outputs_of(protocol_id: str, tree: Places) -> tuple[FoundOutput, ...]:
     return (*found, *_snapshots(protocol_id, tree))
 
 
+def made_of(folder: Path, tree: Places) -> tuple[FoundOutput, ...]:
+    """Every output that the protocol in a folder must know: all of its ID. A run's copy knows that run alone."""
+    run = folder.parent.parent
+    if folder.parent.name == OF_A_RUN and (run / ASKED).is_file():
+        return (_found("run", run, tree, _digest_of_run(run)),)
+    return outputs_of(folder.name, tree)
+
+
 def _runs(folder: Path, tree: Places) -> Iterator[FoundOutput]:
     for path in _inside(folder):
         if path.is_dir():
@@ -43,7 +52,7 @@ def _runs(folder: Path, tree: Places) -> Iterator[FoundOutput]:
 
 def _digest_of_run(folder: Path) -> str:
     """As the run was asked for; unreadable where the session that judged it says otherwise: then one was altered."""
-    asked, judged = folder / "spec.json", folder / "audit.json"
+    asked, judged = folder / ASKED, folder / "audit.json"
     said = {_digest_in(path) for path in (asked, judged) if path is asked or path.exists()}
     return said.pop() if len(said) == 1 else UNREADABLE
 
@@ -77,7 +86,8 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _found(kind: OutputKind, path: Path, tree: Places, digest: str) -> FoundOutput:
-    where = path.relative_to(tree.root).as_posix().encode("utf-8", "backslashreplace").decode("utf-8")
+    path = path.relative_to(tree.root) if path.is_relative_to(tree.root) else path
+    where = path.as_posix().encode("utf-8", "backslashreplace").decode("utf-8")
     return FoundOutput(kind=kind, where=where, protocol_digest=digest)
 
 

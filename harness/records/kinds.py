@@ -8,16 +8,18 @@ from harness.records.protocol import (
     DepthProtocol,
     GraphTaskProtocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
 )
 from harness.records.run import CompletionRun, Journal, Run, UnitEvidence
 from harness.records.sampling import SampledEvidence, SampledJournal, SampledRun
+from harness.records.study import StudyEvidence, StudyJournal, StudyRun
 from harness.records.taped import TapedEvidence, TapedJournal, TapedRun
 
-AnyUnit = UnitEvidence | SampledEvidence | TapedEvidence | GraphEvidence | TraceEvidence
-AnyJournal = Journal | SampledJournal | TapedJournal | GraphJournal | TraceJournal
-AnyRun = Run | SampledRun | TapedRun | GraphRun | DepthRun
-JudgedRun = CompletionRun | SampledRun | TapedRun | GraphRun
+AnyUnit = UnitEvidence | SampledEvidence | TapedEvidence | GraphEvidence | TraceEvidence | StudyEvidence
+AnyJournal = Journal | SampledJournal | TapedJournal | GraphJournal | TraceJournal | StudyJournal
+AnyRun = Run | SampledRun | TapedRun | GraphRun | DepthRun | StudyRun
+JudgedRun = CompletionRun | SampledRun | TapedRun | GraphRun | StudyRun
 
 
 def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
@@ -26,6 +28,8 @@ def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
         return TraceJournal
     if isinstance(protocol, TaskCrnProtocol):
         return GraphJournal if isinstance(protocol, GraphTaskProtocol) else TapedJournal
+    if isinstance(protocol, StudyProtocol):
+        return StudyJournal
     return SampledJournal if isinstance(protocol, SamplingProtocol) else Journal
 
 
@@ -37,4 +41,6 @@ def run_type(protocol: AnyProtocol) -> type[AnyRun]:
         return SampledRun
     if isinstance(protocol, TaskCrnProtocol):
         return GraphRun if isinstance(protocol, GraphTaskProtocol) else TapedRun
+    if isinstance(protocol, StudyProtocol):
+        return StudyRun
     return CompletionRun if isinstance(protocol, CompletionProtocol) else Run

@@ -8,10 +8,12 @@ from typing import Literal
 from harness.records.base import Record
 from harness.records.evaluation import CodeRule, NumericRule
 from harness.records.graph import GraphContract, GraphExecution
+from harness.records.prompt import Boundary, Condition, Edge, NamedCondition, PromptContract, PromptRules
 from harness.records.reaches import Reach, Rows
 from harness.records.sampling import CarriedDirection, Contrast, SameProcessRule, SampledContract, SamplingEvaluators
 from harness.records.sandbox import SandboxContract
 from harness.records.sources import Domain, InputFile, PublishedReference, Selection
+from harness.records.study import StudyCondition, StudyEvaluators
 from harness.records.taped import (
     BootstrapRule,
     GridBlock,
@@ -34,12 +36,15 @@ class ModelPin(Record):
 
 
 class Execution(Record):
-    """How the forward pass is computed. `threads` is set in every process, so worker count can't change a run."""
+    """How the forward pass is computed. `threads` is set in every process, so worker count can't change a run.
+
+    `experts`: `none` for a dense model, which has none to compute.
+    """
 
     device: Literal["cpu", "cuda"]
     dtype: Literal["float32", "bfloat16"]
     attention: Literal["eager"]
-    experts: Literal["eager", "grouped_mm", "remote_code"]
+    experts: Literal["eager", "grouped_mm", "remote_code", "none"]
     threads: int
     deterministic_algorithms: bool
     float32_matmul_precision: Literal["highest"]
@@ -91,43 +96,6 @@ class ForwardContract(Record):
     target: Literal["tokens_wholly_inside"]
     tensor_encoding: Literal["dtype-shape-little-endian"]
     route_order: Literal["weight-descending-lower-id"]
-
-
-class Boundary(Record):
-    """A token that may stand at the historical boundary: its text in the tokenizer and its ID."""
-
-    name: str
-    token: str
-    id: int
-
-
-class Condition(Record):
-    """One cell of the factorial: system text on or off, and which boundary. `edits` single-ID replacements."""
-
-    id: str
-    system: bool
-    boundary: str
-    edits: int
-
-
-class Edge(Record):
-    """A registered paired comparison within a source, left to right."""
-
-    id: str
-    kind: Literal["system", "direct"]
-    left: str
-    right: str
-
-
-class PromptContract(Record):
-    """Texts around the source. `template` is the tokenizer's own chat template, used through its hashed file."""
-
-    template: Literal["tokenizer_config"]
-    system_text: str
-    one_shot_question: str
-    one_shot_answer: str
-    padding_side: Literal["left"]
-    edited_boundary: Literal["assistant_history_end"]
 
 
 class Placement(Record):
@@ -257,9 +225,9 @@ class Protocol(Record):
     model: ModelPin
     execution: Execution
     software: Software
-    prompt: PromptContract
+    prompt: PromptRules
     boundaries: tuple[Boundary, ...]
-    conditions: tuple[Condition, ...]
+    conditions: tuple[NamedCondition, ...]
     edges: tuple[Edge, ...]
     inputs: tuple[InputFile, ...]
     selection: Selection
@@ -287,6 +255,8 @@ class GenerationProtocol(Protocol):
 class BehaviorProtocol(GenerationProtocol, tag_field="kind", tag="behavior"):
     """Round 04: greedy behaviour of eight boundary conditions, compared over ten edges."""
 
+    prompt: PromptContract
+    conditions: tuple[Condition, ...]
     decode: DecodeContract
     evaluators: BehaviorEvaluators
     row_determinism: Determinism
@@ -312,6 +282,8 @@ class LadderProtocol(JudgedProtocol):
 class CompletionProtocol(LadderProtocol, tag_field="kind", tag="completion"):
     """Round 05: the same cells under one larger budget; stopping, task terminal, evaluable and correct kept apart."""
 
+    prompt: PromptContract
+    conditions: tuple[Condition, ...]
     decode: DecodeContract
     evaluators: CompletionEvaluators
 
@@ -322,6 +294,8 @@ class SamplingProtocol(LadderProtocol, tag_field="kind", tag="sampling"):
     `carried_over`: directions that an earlier round showed, registered before this one was seen (R07 9.5).
     """
 
+    prompt: PromptContract
+    conditions: tuple[Condition, ...]
     decode: SampledContract
     evaluators: SamplingEvaluators
     same_process_replay: SameProcessRule
@@ -336,6 +310,8 @@ class TaskCrnProtocol(JudgedProtocol):
     parts of ranks x replicates, and statistics never pool two roles. What executes the steps, the two kinds say.
     """
 
+    prompt: PromptContract
+    conditions: tuple[Condition, ...]
     decode: TapedContract
     grid_blocks: dict[str, tuple[GridBlock, ...]]
     evaluators: TaskEvaluators
@@ -367,8 +343,21 @@ class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
     `baseline`: the greedy run of the same cells that the trace is joined to, and never explains.
     """
 
+    prompt: PromptContract
+    conditions: tuple[Condition, ...]
     forward: ForwardContract
     baseline: FrozenBaseline | OwedBaseline
+
+
+class StudyProtocol(JudgedProtocol, tag_field="kind", tag="study"):
+    """An author's own design, decoded greedily: any messages, edits at proven places, a judge for each domain.
+
+    `boundaries` are the tokens that edits name; one of them is `eos`.
+    """
+
+    conditions: tuple[StudyCondition, ...]
+    decode: DecodeContract
+    evaluators: StudyEvaluators
 
 
 class LoopCheckProtocol(GenerationProtocol, tag_field="kind", tag="loop_check"):
@@ -377,6 +366,8 @@ class LoopCheckProtocol(GenerationProtocol, tag_field="kind", tag="loop_check"):
     Derived from the task protocol (`harness.protocols.loops`) and never registered: no protocol.toml holds one.
     """
 
+    prompt: PromptContract
+    conditions: tuple[Condition, ...]
     by: LoopProgram
     decode: DecodeContract
     grid_blocks: dict[str, tuple[GridBlock, ...]]
@@ -388,10 +379,20 @@ class GraphCheckProtocol(LoopCheckProtocol, tag_field="kind", tag="graph_check")
     graph: GraphExecution
 
 
+# The families whose conditions differ at the historical boundary, by system text and one token.
+BoundaryProtocol = (
+    BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | DepthProtocol | LoopCheckProtocol
+)
 RegisteredProtocol = (
-    BehaviorProtocol | CompletionProtocol | SamplingProtocol | LoopTaskProtocol | GraphTaskProtocol | DepthProtocol
+    BehaviorProtocol
+    | CompletionProtocol
+    | SamplingProtocol
+    | LoopTaskProtocol
+    | GraphTaskProtocol
+    | DepthProtocol
+    | StudyProtocol
 )
 AnyProtocol = RegisteredProtocol | LoopCheckProtocol | GraphCheckProtocol
 BlockedProtocol = TaskCrnProtocol | LoopCheckProtocol
-AnyJudged = CompletionProtocol | SamplingProtocol | TaskCrnProtocol
+AnyJudged = CompletionProtocol | SamplingProtocol | TaskCrnProtocol | StudyProtocol
 BaselinedProtocol = CompletionProtocol | SamplingProtocol | DepthProtocol

@@ -29,7 +29,7 @@ class InputFile(Record):
 
     name: str
     file_name: str
-    format: Literal["jsonl", "jsonl.gz", "parquet"]
+    format: Literal["jsonl", "jsonl.gz", "csv", "parquet"]
     digest: Digest
     location: str
     licence: str

@@ -166,3 +166,15 @@ class CheckedWriteUp(Record):
     run_id: str
     claims_sha256: str
     findings: tuple[WriteUpLine, ...]
+
+
+class WrittenStudy(Record):
+    """What `init` wrote. `joined`: conditions of which a prompt's IDs aren't what its text is tokenised to."""
+
+    schema: Literal[1]
+    protocol: str
+    files: tuple[str, ...]
+    sources: int
+    prompts: int
+    edited: int
+    joined: tuple[str, ...]

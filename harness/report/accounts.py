@@ -23,6 +23,7 @@ from harness.records.ledger import (
     SyntaxObservation,
 )
 from harness.records.sandbox import Execution
+from harness.records.study_ledger import AnswerJudged, StudyRow
 from harness.records.task_ledger import TaskCode, TaskExecution, TaskNumeric, TaskRow, TaskVerdict
 from harness.report.words import flat, word
 
@@ -46,6 +47,8 @@ def badge(row: Judged) -> str:  # noqa: PLR0911  one line a verdict
     """The verdict in a few words; empty where the domain has no judge."""
     if isinstance(row, CellRow):
         return _behavior_badge(row)
+    if isinstance(row, StudyRow) and isinstance(row.answer, AnswerJudged):
+        return row.answer.outcome
     match row.numeric:
         case NumericJudged() | TaskNumeric():
             return "exact" if row.numeric.fixed_budget_exact else "not exact"
@@ -90,6 +93,7 @@ def accounts(row: Judged | DepthCellRow, verdicts: Mapping[str, Execution]) -> F
             yield from _stopped(row)
             yield from _numeric(row)
             yield from _code(row, verdicts)
+            yield from _answer(row)
 
 
 def _behavior(row: CellRow) -> Facts:
@@ -120,6 +124,12 @@ def _stopped(row: AccountedRow | TaskRow) -> Facts:
     if isinstance(row, TaskRow):
         yield "block", row.role
         yield from flat(row.tape, prefix="tape: ")
+
+
+def _answer(row: AccountedRow | TaskRow) -> Facts:
+    if isinstance(row, StudyRow) and isinstance(row.answer, AnswerJudged):
+        yield f"judge: {row.answer.judge}", row.answer.outcome
+        yield "compared or returned", row.answer.value or "nothing"
 
 
 def _numeric(row: AccountedRow | TaskRow) -> Facts:

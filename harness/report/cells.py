@@ -14,6 +14,7 @@ from harness.claims.view import RunView
 from harness.ledgers.text import eos_text
 from harness.places import Places, places
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
+from harness.protocols.load import beside
 from harness.records.completion import AccountedRow, CompletionRow
 from harness.records.depth import TraceCell
 from harness.records.depth_ledger import DepthCellRow
@@ -23,6 +24,7 @@ from harness.records.protocol import Protocol
 from harness.records.run import CellRecord, PromptRow
 from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
+from harness.records.study import CellEdits, StudyEvidence
 from harness.records.task_ledger import TaskRow
 from harness.report.accounts import accounts, badge, taken
 from harness.report.ladder import Row, state
@@ -84,7 +86,7 @@ class Reading:
 
 def tokenizer(view: RunView, tree: Places) -> PromptTokenizer | None:
     """The model's tokenizer where the tree has it; never one that happens to be installed."""
-    here = tree.models / view.loaded.profile.id / "checkpoint"
+    here = next(iter(beside(view.loaded.folder, "checkpoint")), tree.models / view.loaded.profile.id / "checkpoint")
     return locate_tokenizer(view.loaded, here, tree) if (here / "tokenizer.json").is_file() else None
 
 
@@ -99,7 +101,7 @@ def _cell(reading: Reading, row: AnyRow, unit: AnyUnit, cell: PromptRow) -> Cell
         condition=row.condition,
         state=TRACED if isinstance(row, DepthCellRow) else state(row),
         badge="" if isinstance(row, DepthCellRow) else badge(row),
-        facts=(*_edited(cell), *accounts(row, reading.verdicts), *_identity(unit, cell)),
+        facts=(*_edited(unit, cell), *accounts(row, reading.verdicts), *_identity(unit, cell)),
         prompt_text=None if reading.words is None else _prompt_text(cell, reading.words),
         prompt_ids=_ids(cell.prompt_ids, _marked(cell)),
         output=None
@@ -109,11 +111,24 @@ def _cell(reading: Reading, row: AnyRow, unit: AnyUnit, cell: PromptRow) -> Cell
     )
 
 
-def _edited(cell: PromptRow) -> Iterator[tuple[str, str]]:
+def _edited(unit: AnyUnit, cell: PromptRow) -> Iterator[tuple[str, str]]:
+    if isinstance(unit, StudyEvidence):
+        yield from _spans(next(one for one in unit.edited if one.condition == cell.condition))
+        return
     for edit in cell.edits:
         yield "edited ID", f"position {edit.position} from 0: {edit.official} replaced by {edit.replaced}"
     if not cell.edits:
         yield "edited ID", "none: the official sequence"
+
+
+def _spans(edited: CellEdits) -> Iterator[tuple[str, str]]:
+    for one in edited.edits:
+        taken, put = (list(ids) or "nothing" for ids in (one.official, one.put))
+        yield "edited IDs", f"position {one.position} from 0 of the rendered prompt: {taken} replaced by {put}"
+    if not edited.edits:
+        yield "edited IDs", "none: the rendered prompt"
+    if not edited.round_trip:
+        yield "tokenised again", "its text gives other IDs: no text would have given the model this prompt"
 
 
 def _identity(unit: AnyUnit, cell: PromptRow) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from harness.ledgers.book import AnyStatistics
 from harness.records.claims import Claims
 from harness.records.completion import CompletionStatistics
+from harness.records.study_ledger import StudyStatistics
 from harness.report.head import claim_figures, diagnostic
 from harness.report.page import Block, Note, Section
 from harness.report.words import table_of
@@ -27,7 +28,7 @@ def _claims(claims: Claims) -> Iterator[Block]:
 
 
 def _completion(made: AnyStatistics | None) -> Iterator[Block]:
-    if not isinstance(made, CompletionStatistics) or not made.groups:
+    if not isinstance(made, CompletionStatistics | StudyStatistics) or not made.groups:
         return
     rows = [((one.domain or "all", one.condition or "all"), one.cells.diagnostics) for one in made.groups]
     caption = f"{made.groups[0].cells.diagnostics.label}: by condition and domain"

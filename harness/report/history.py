@@ -40,7 +40,7 @@ class Shown:
 def line_of(view: RunView, tree: Places | None = None) -> tuple[LoadedProtocol, ...]:
     """Every protocol of the run's line, from the first."""
     tree = tree or places()
-    return load_line(tree.protocols / view.loaded.protocol.id, tree)
+    return load_line(tree.protocol(view.loaded.protocol.id), tree)
 
 
 def shown_here(view: RunView, tree: Places | None = None) -> Shown:

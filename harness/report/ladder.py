@@ -12,6 +12,7 @@ from harness.records.depth_ledger import DepthLedger
 from harness.records.evaluation import CompletionClass
 from harness.records.ledger import CellRow, Ledger
 from harness.records.sampling_ledger import SampledLedger
+from harness.records.study_ledger import StudyLedger
 from harness.records.task_ledger import TaskRow
 from harness.report.figures import Bars, chart, stacked
 from harness.report.page import Note, Section, table
@@ -34,7 +35,7 @@ def states(book: AnyLedger) -> tuple[str, ...]:
     """The states that a cell of this ledger can have; none where nothing was generated."""
     if isinstance(book, DepthLedger):
         return ()
-    return CLASSES if isinstance(book, CompletionLedger | SampledLedger) else STOPS
+    return CLASSES if isinstance(book, CompletionLedger | SampledLedger | StudyLedger) else STOPS
 
 
 def ladder(book: AnyLedger, conditions: Sequence[str]) -> Section | None:

@@ -3,7 +3,7 @@
 Which sections there are follows from the type of the statistics; every number is one of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.ledgers.book import AnyLedger, AnyStatistics
 from harness.records.base import Record
@@ -11,6 +11,7 @@ from harness.records.completion import CompletionGroup, CompletionStatistics
 from harness.records.depth_ledger import DepthStatistics
 from harness.records.ledger import EdgeSummary, Mean, NotObserved, Statistics
 from harness.records.sampling_ledger import NoSampledStatistics, SampledStatistics
+from harness.records.study_ledger import StudyGroup, StudyStatistics
 from harness.records.task_ledger import NoTaskStatistics, TaskLedger, TaskPairRow, TaskStatistics
 from harness.report.cells import anchor
 from harness.report.depth import depth_sections
@@ -24,7 +25,8 @@ IDENTITY = (
     *("domain", "index", "source_id", "replicate", "edge", "contrast", "kind", "left", "right", "role"),
     *("stages", "gates", "sha256"),
 )
-ELSEWHERE = ("numeric", "code", "gain", "diagnostics", "classes")
+ELSEWHERE = ("numeric", "code", "answer", "gain", "diagnostics", "classes")
+Group = CompletionGroup | StudyGroup
 
 
 def result_sections(book: AnyLedger, made: AnyStatistics) -> Iterator[Section]:
@@ -35,9 +37,9 @@ def result_sections(book: AnyLedger, made: AnyStatistics) -> Iterator[Section]:
             whole = [(one.edge, one.units) for one in made.by_edge]
             yield _edges(whole, (*_behavior_edges(made), comparisons(book)))
         case CompletionStatistics():
-            yield _completion(made)
+            yield _ledgers(made.groups)
             whole = [(one.edge, one.units) for one in made.edges if not one.domain]
-            yield _edges(whole, (*_completion_edges(made), comparisons(book)))
+            yield _edges(whole, (*_class_edges(made), comparisons(book)))
         case SampledStatistics():
             yield from sampling_sections(made)
             yield Section("edges", "Edge comparisons", (comparisons(book),))
@@ -46,6 +48,10 @@ def result_sections(book: AnyLedger, made: AnyStatistics) -> Iterator[Section]:
             yield Section("edges", "Pairs of cells", (comparisons(book),))
         case DepthStatistics():
             yield from depth_sections(made, comparisons(book))
+        case StudyStatistics():
+            yield _ledgers(made.groups)
+            whole = [(one.edge, one.units) for one in made.edges if not one.domain]
+            yield _edges(whole, (*_class_edges(made), comparisons(book)))
         case NoSampledStatistics() | NoTaskStatistics():
             yield Section("ledgers", "Ledgers", (Note(f"There are no statistics of this run: {made.reason}."),))
             yield Section("edges", "Comparisons of two cells", (comparisons(book),))
@@ -74,27 +80,33 @@ def _behavior(made: Statistics) -> Section:
     return Section("ledgers", "Ledgers by condition and domain", blocks)
 
 
-def _completion(made: CompletionStatistics) -> Section:
-    whole = [one for one in made.groups if one.domain and one.condition]
-    sums = [one for one in made.groups if not (one.domain and one.condition)]
+def _ledgers(groups: Sequence[Group]) -> Section:
+    """Groups of accounted cells: one table an account, of those that have it."""
+    whole = [one for one in groups if one.domain and one.condition]
+    sums = [one for one in groups if not (one.domain and one.condition)]
     blocks: list[Block] = [
         Note("Stopping, task terminal, evaluable and correct are four accounts; none stands for another.")
     ]
-    for named, groups in (("by condition and domain", whole), ("by domain, by condition, all", sums)):
-        keys = [(one.domain or "all", one.condition or "all") for one in groups]
-        for caption, parts in _accounts(groups):
-            rows = [(key, part) for key, part in zip(keys, parts, strict=True) if not isinstance(part, NotObserved)]
-            made_one = table_of(f"{caption}, {named}", ("domain", "condition"), rows, without=ELSEWHERE)
-            blocks.append(made_one if groups is whole else folded(made_one))
+    for named, part in (("by condition and domain", whole), ("by domain, by condition, all", sums)):
+        keys = [(one.domain or "all", one.condition or "all") for one in part]
+        for caption, records in _accounts(part):
+            rows = [(key, one) for key, one in zip(keys, records, strict=True) if not isinstance(one, NotObserved)]
+            made = table_of(f"{caption}, {named}", ("domain", "condition"), rows, without=ELSEWHERE)
+            blocks.append(made if part is whole else folded(made))
     return Section("ledgers", "Ledgers by condition and domain", tuple(blocks))
 
 
-def _accounts(groups: list[CompletionGroup]) -> Iterator[tuple[str, list[Record]]]:
+def _accounts(groups: Sequence[Group]) -> Iterator[tuple[str, list[Record]]]:
     """The accounts of the groups, one table each."""
     yield "Stopping, task terminal, evaluable", [one.cells for one in groups]
     yield "Mathematics, of all mathematics cells", [one.cells.numeric for one in groups]
     yield "Programs, of all code cells", [one.cells.code for one in groups]
-    yield "Gain over the baseline's budget", [one.cells.gain for one in groups]
+    studied = [one.cells for one in groups if isinstance(one, StudyGroup)]
+    if studied:
+        yield "Text judges and functions, of all cells of their domains", [one.answer for one in studied]
+    gains = [one.cells.gain for one in groups if isinstance(one, CompletionGroup)]
+    if gains:
+        yield "Gain over the baseline's budget", [*gains]
 
 
 def _edges(whole: list[tuple[str, EdgeSummary]], blocks: tuple[Block, ...]) -> Section:
@@ -116,7 +128,7 @@ def _behavior_edges(made: Statistics) -> tuple[Block, ...]:
     return (table_of("Edges by domain", ("edge", "domain"), rows),)
 
 
-def _completion_edges(made: CompletionStatistics) -> tuple[Block, ...]:
+def _class_edges(made: CompletionStatistics | StudyStatistics) -> tuple[Block, ...]:
     rows = [((one.edge, one.domain), one.units) for one in made.edges if one.domain]
     pairs = [((one.edge, one.domain or "all"), one) for one in made.edges]
     return (

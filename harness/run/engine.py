@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from harness.canon import digest, escaped, ids_sha256, text_sha256
 from harness.decode.adopt import adopt_decoding
 from harness.decode.executed import Executor, decode_executed, decode_greedily, make_executor
@@ -25,7 +27,7 @@ from harness.model.placement import memory_observation, placement_facts
 from harness.model.process import now_us
 from harness.model.rng import rng_states, seed_generators
 from harness.prompts.build import padded
-from harness.prompts.records import PromptBatch
+from harness.prompts.records import PromptBatch, StudyCell
 from harness.prompts.registered import SourceBatch
 from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.grids import UnitKey
@@ -43,6 +45,7 @@ from harness.records.protocol import (
     GraphTaskProtocol,
     LoopCheckProtocol,
     SamplingProtocol,
+    StudyProtocol,
     TaskCrnProtocol,
 )
 from harness.records.run import (
@@ -55,6 +58,7 @@ from harness.records.run import (
     UnitObservation,
 )
 from harness.records.sampling import SampledEvidence
+from harness.records.study import StudyEvidence
 from harness.records.taped import TapedEvidence
 from harness.run.progress import Progress
 from harness.run.request import Request
@@ -62,7 +66,7 @@ from harness.run.tracing import trace_source
 from harness.tapes.tape import Tape
 from harness.trace.forward import adopt_forward
 
-Greedy = BehaviorProtocol | CompletionProtocol | LoopCheckProtocol
+Greedy = BehaviorProtocol | CompletionProtocol | StudyProtocol | LoopCheckProtocol
 Padded = tuple[Rows, Rows]  # IDs and mask
 
 
@@ -119,6 +123,9 @@ class Engine:
             rng_before=before,
             rng_after=after,
         )
+        if isinstance(protocol, StudyProtocol):
+            edited = tuple(cell.edited for cell in batch.cells if isinstance(cell, StudyCell))
+            evidence = StudyEvidence(**msgspec.structs.asdict(evidence), edited=edited)
         return evidence, self._observe(checks.rows_checked, wall_ns)
 
     def _greedy(

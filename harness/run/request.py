@@ -15,7 +15,7 @@ from harness.checks.sandbox import registered_reference
 from harness.errors import PlacementError, ProtocolError
 from harness.inputs.find import FoundInputs, Missing, find_inputs, require_present
 from harness.places import Places, places
-from harness.protocols.load import LoadedProtocol, load_protocol
+from harness.protocols.load import LoadedProtocol, beside, load_protocol
 from harness.protocols.loops import part_protocol
 from harness.protocols.maps import gpu_budgets
 from harness.records.base import Record
@@ -115,8 +115,9 @@ def new_run_id(tier: str, *, port: bool) -> str:
 
 
 def checkpoint_folder(loaded: LoadedProtocol, given: Path | None, tree: Places | None = None) -> Path:
-    """The checkpoint that was given, or the embedded one of the profile; ProtocolError where there is neither."""
-    folder = given or (tree or places()).models / loaded.profile.id / "checkpoint"
+    """The checkpoint that was given, the one beside the protocol, or the profile's own; ProtocolError: none."""
+    own = next(iter(beside(loaded.folder, "checkpoint")), None)
+    folder = given or own or (tree or places()).models / loaded.profile.id / "checkpoint"
     if not folder.is_dir():
         raise ProtocolError(
             f"checkpoint of {loaded.protocol.id}",

@@ -21,6 +21,7 @@ from harness.records.ledger import CellRow
 from harness.records.run import ProcessIdentity, UnitEvidence
 from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
+from harness.records.study_ledger import StudyRow
 from harness.records.task_ledger import TaskCode, TaskExecution, TaskRow
 
 CELL_FIELDS = (
@@ -154,6 +155,7 @@ def _accounts(row: CellRow | AccountedRow | TaskRow) -> dict[str, Any]:
         name for name in (*ACCOUNTS, *(("baseline",) if isinstance(row, CompletionRow) else ())) if name not in left_out
     ]
     accounts: dict[str, Any] = {name: msgspec.to_builtins(getattr(row, name)) for name in named}
+    accounts |= {"answer": msgspec.to_builtins(row.answer)} if isinstance(row, StudyRow) else {}
     program = row.code.program if isinstance(row.code, CodeAccount) else row.code
     return accounts | {"program": msgspec.to_builtins(program)}
 
@@ -174,7 +176,7 @@ def _follows_verdict(row: AccountedRow) -> bool:
 
     A tier that executes nothing must still give the frozen cells, so such accounts stand with the verdicts.
     """
-    return isinstance(row.code, CodeAccount) and not isinstance(row, CompletionRow)
+    return isinstance(row.code, CodeAccount) and not isinstance(row, CompletionRow | StudyRow)
 
 
 def _executed_by(row: AccountedRow | TaskRow) -> str:

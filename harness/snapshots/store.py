@@ -17,7 +17,7 @@ from harness.files import file_sha256, read_bytes, write_atomic
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder
 from harness.ledgers.executions import read_executions
-from harness.places import Places, places
+from harness.places import Places, places, places_of_run
 from harness.protocols.grids import RowKey, UnitKey, is_executed
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.protocols.outputs import RESULTS_OF
@@ -183,7 +183,7 @@ def _require_index(path: Path, index: SnapshotIndex, loaded: LoadedProtocol) -> 
 
 def accept(run_folder: Path, tree: Places | None = None) -> SnapshotIndex:
     """Freeze a judged formal run: its audit passed, its files are the audited ones, and it isn't a port."""
-    folder = RunFolder(run_folder)
+    folder, tree = RunFolder(run_folder), places_of_run(run_folder, tree)
     audit = read_audit(folder)
     loaded = load_protocol(audit.protocol, tree)
     evidence = RunEvidence(loaded, folder)

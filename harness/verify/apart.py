@@ -12,7 +12,7 @@ from harness.checks.frozen import SmokeEvidence, smoke_passed
 from harness.checks.taped_graph import PARTS as GRAPH_PARTS
 from harness.checks.taped_graph import SIDES, GraphSides, Side
 from harness.checks.taped_loop import PARTS, LoopEvidence
-from harness.errors import JournalError
+from harness.errors import HarnessError, JournalError, ModelError
 from harness.evidence import Check, PairEvidence, RunEvidence, VariantEvidence, guarded
 from harness.journal.assemble import assemble, read_spec
 from harness.journal.folder import RunFolder, read_record
@@ -98,6 +98,10 @@ def gates_apart_hold(ground: Ground) -> Lines:
         if evidence is None:
             yield _no_smoke(gate.id)
             continue
+        without = _without_tokenizer(ground, gate)
+        if without is not None:
+            yield uncheckable("apart", f"gate {gate.id}", without.expected, without.found, without.todo)
+            continue
         units = ground.loaded.units(gate.tiers[ground.tier].grid, ground.domains)
         rows = gate_rows(ground.loaded.protocol, ground.loaded.profile, gate, units)
         check = _check(gate.id)
@@ -108,6 +112,17 @@ def gates_apart_hold(ground: Ground) -> Lines:
         whole = account is not None and (held, len(rows)) == (account.passed, account.registered)
         where = f"gate {gate.id}"
         yield holds("apart", where, said, found) if whole else fails("apart", where, said, found, AGAIN)
+
+
+def _without_tokenizer(ground: Ground, gate: Gate) -> HarnessError | None:
+    """Why a gate that decodes again can't be judged here: its tokenizer isn't. That says nothing about the run."""
+    if not hasattr(pairs, gate.id):
+        return None
+    try:
+        _ = ground.evidence.tokenizer
+    except ModelError as error:
+        return error
+    return None
 
 
 def _check(name: str) -> Check:

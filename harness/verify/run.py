@@ -10,7 +10,7 @@ from harness.canon import sha256_hex
 from harness.errors import HarnessError, ProtocolError, SnapshotError, StorageError
 from harness.files import read_bytes
 from harness.journal.folder import RunFolder
-from harness.places import Places, places
+from harness.places import Places, places_of_run
 from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
 from harness.records.audit import Audit
 from harness.records.base import decode_json
@@ -58,7 +58,7 @@ def verify(
     `note` is told each step before it is taken. `signers`: who may have signed the run's statement. Where they are
     given, a run that none of them signed fails. `authority`: certificates (PEM) that time stamps are verified against.
     """
-    folder, tree = RunFolder(path), tree or places()
+    folder, tree = RunFolder(path), places_of_run(path, tree)
     lines: list[VerifiedLine] = []
     ground = grounded(folder, tree, lines, authority)
     if ground is not None:

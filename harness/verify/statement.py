@@ -12,7 +12,8 @@ from typing import Literal
 from harness.canon import sha256_hex
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.files import file_sha256
-from harness.protocols.load import PROFILE
+from harness.places import OF_A_RUN
+from harness.protocols.load import PROFILE, profile_path
 from harness.records.attestation import (
     PREDICATE_TYPE,
     STATEMENT_TYPE,
@@ -93,12 +94,16 @@ def _result(ground: Ground, not_checkable: tuple[str, ...]) -> RunResult:
 
 def _configuration(ground: Ground) -> dict[str, str]:
     """What the run and its claims were judged under: the protocol's files, its claims and its model's profile."""
-    loaded, root = ground.loaded, ground.tree.root
-    own, model = ground.tree.protocols / loaded.protocol.id, ground.tree.models / loaded.protocol.model.profile
-    kept = loaded.folder / PROFILE  # of a superseded protocol, whose files keep the names that they had
-    paths = {own / name: loaded.folder / name for name in ("manifest.json", "protocol.toml", CLAIM_RULES)}
-    paths[model / PROFILE] = kept if kept.is_file() else model / PROFILE
-    return {name.relative_to(root).as_posix(): _sha256(path) for name, path in paths.items() if path.is_file()}
+    loaded, tree = ground.loaded, ground.tree
+    within, models = tree.protocols / loaded.protocol.id, tree.models / loaded.protocol.model.profile
+    # Names that superseded files keep, and where a run keeps an author's own, wherever those lay.
+    own = f"{OF_A_RUN}/{loaded.protocol.id}"
+    if (within / "protocol.toml").is_file():
+        own = within.relative_to(tree.root).as_posix()
+    paths = {f"{own}/{name}": loaded.folder / name for name in ("manifest.json", "protocol.toml", CLAIM_RULES)}
+    model = models.relative_to(tree.root).as_posix() if (models / PROFILE).is_file() else own
+    paths[f"{model}/{PROFILE}"] = profile_path(loaded.protocol, loaded.folder, tree)
+    return {name: _sha256(path) for name, path in paths.items() if path.is_file()}
 
 
 def _run(ground: Ground, not_checkable: tuple[str, ...]) -> AttestedRun:

@@ -145,7 +145,7 @@ def test_a_domain_has_its_accounts_and_no_others(samples, judge, domain, name, v
     """One that is lacking would leave a denominator, one too many would enter one."""
     row = judge(domain, Said("so \\boxed{12}" if domain == "math" else BARE))
     registered = next(one for one in samples.protocol.domains if one.name == domain)
-    require_accounts(registered, row)
+    require_accounts(samples.protocol, registered, row)
     other = judge("code", Said(BARE)).code if value == "code" else value
     with pytest.raises(JournalError, match=rf"^ledger: cell {domain}/0000, R0, s0_eos: {name}: expected {words}"):
-        require_accounts(registered, replace(row, **{name: other}))
+        require_accounts(samples.protocol, registered, replace(row, **{name: other}))

@@ -8,16 +8,10 @@ import pytest
 
 from harness.canon import canonical_bytes, digest
 from harness.errors import JournalError
+from harness.ledgers.account_counts import LABEL, NO_CODE, NO_JUDGE, NO_NUMERIC, NOT_RUN
 from harness.ledgers.accounts import NO_TERMINAL
 from harness.ledgers.completion import completion_ledger
-from harness.ledgers.completion_statistics import (
-    LABEL,
-    NO_CODE,
-    NO_JUDGE,
-    NO_NUMERIC,
-    NOT_RUN,
-    completion_statistics,
-)
+from harness.ledgers.completion_statistics import completion_statistics
 from harness.ledgers.reading import NO_NUMBER, NO_PROGRAM
 from harness.records.base import decode_json
 from harness.records.completion import (

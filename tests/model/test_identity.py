@@ -1,11 +1,16 @@
 """The checkpoint's identity, before anything of it is loaded: every file, count and special ID that can be wrong."""
 
+import json
+import shutil
+
 import msgspec
 import pytest
 
 from harness.errors import ModelError, StorageError
 from harness.model.identity import ABSENT, check_shape, check_special_ids, checkpoint_digests, require_registered
 from harness.model.load import uses_remote_code
+from harness.places import places
+from harness.protocols.load import load_protocol
 from harness.records.base import Frozen, Unfrozen
 from harness.records.profile import ProfileFile
 
@@ -172,3 +177,24 @@ def test_an_owed_digest_stops_all_but_a_port(loaded, port):
     else:
         with pytest.raises(ModelError, match=r"expected unfrozen \(not published\), found 1111"):
             require_registered(profile, {"configuration.py": "1" * 64}, port=False)
+
+
+DENSE = load_protocol("smollm2-behavior").profile
+
+
+def test_a_dense_config_has_no_field_of_experts(tmp_path):
+    """Its profile counts none, and the registered config has none."""
+    home = places().models / "smollm2" / "checkpoint"
+    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
+        shutil.copy(home / name, tmp_path / name)
+    check_shape(DENSE, tmp_path)
+    check_special_ids(DENSE, tmp_path)
+
+
+@pytest.mark.parametrize("field", ["first_k_dense_replace", "n_routed_experts", "num_experts_per_tok"])
+def test_a_config_with_experts_is_no_dense_model(tmp_path, field):
+    """Zero experts are a field too: another kind of config."""
+    config = json.loads((places().models / "smollm2" / "checkpoint" / "config.json").read_bytes())
+    (tmp_path / "config.json").write_text(json.dumps({**config, field: 0}))
+    with pytest.raises(ModelError, match=f"{field}: expected None, found 0"):
+        check_shape(DENSE, tmp_path)

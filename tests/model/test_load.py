@@ -1,6 +1,7 @@
 """Loading: exactly the checkpoint's weights, where they were registered to be; else a refusal, never a filling."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -9,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from harness.decode.greedy import adopt_contract, decode_greedy
 from harness.errors import DecodeError, ModelError, PlacementError
+from harness.model import environment as environment_module
 from harness.model import load as load_module
 from harness.model.load import load_model, require_map
 from harness.model.placement import memory_observation, placement_facts
@@ -120,6 +122,16 @@ def test_a_device_that_is_not_there_is_refused(loaded, checkpoint, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ModelError, match="expected a CUDA device, found none"):
         load(loaded, checkpoint, device="cuda")
+
+
+def test_a_dense_model_has_no_experts_to_pin_and_says_so(loaded, resident):
+    """Transformers names an implementation in a dense config too: what is recorded comes from the modules."""
+    execution = msgspec.structs.replace(loaded.protocol.execution, experts="none")
+    load_module._pin_experts(object(), execution)
+    config = SimpleNamespace(_experts_implementation="eager")
+    dense = SimpleNamespace(config=config, named_modules=lambda: [("", None), ("model.layers.0.mlp.gate_proj", None)])
+    assert environment_module._experts(SimpleNamespace(model=dense, execution=execution)) == "none"
+    assert environment_module._experts(resident) == "grouped_mm"
 
 
 def test_experts_that_cannot_be_pinned_are_refused(loaded, resident, monkeypatch):

@@ -4,9 +4,10 @@ import pytest
 from harness.canon import ids_sha256, text_sha256
 from harness.errors import PromptError
 from harness.inputs.sources import SourceText
-from harness.prompts.build import build_batch, make_cell, padded
+from harness.prompts.build import Place, build_batch, make_cell, padded
 from harness.prompts.records import PromptBatch
 from harness.prompts.tokenizer import PromptTokenizer
+from harness.records.profile import SpecialIds
 from harness.records.protocol import Protocol
 from harness.records.run import Edit
 
@@ -115,7 +116,9 @@ def test_a_domains_wording_with_a_special_tokens_text_is_refused(protocol, token
 @pytest.mark.parametrize(("ids", "found"), [((256, 65, 66), r"\[\]"), ((256, 257, 65, 257), r"\[1, 3\]")])
 def test_an_official_prompt_without_exactly_one_eos_is_refused(ids, found, protocol: Protocol):
     """There must be one historical boundary to edit."""
+    place = Place("assistant_history_end", SpecialIds(bos=256, eos=257, pad=257), "src")
     with pytest.raises(
-        PromptError, match=rf"src s0_x: official prompt: expected one EOS .*found EOS at positions {found}"
+        PromptError,
+        match=rf"src s0_x: official prompt: .* one EOS, .*found BOS at positions \[0\], EOS at positions {found}",
     ):
-        make_cell(ids, protocol.conditions[4], protocol.boundaries[2], eos=257, where="src")
+        make_cell(ids, protocol.conditions[4], protocol.boundaries[2], place=place)

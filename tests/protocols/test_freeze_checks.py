@@ -14,7 +14,7 @@ from harness.__main__ import app
 from harness.claims.load import check_claims, load_claims
 from harness.claims.status import holds, reachable, status
 from harness.cli.freeze import freeze_protocol
-from harness.cli.freezing import NO_CLAIMS, NO_CONFIG, check_fit, context_of, named_protocol
+from harness.cli.freezing import NO_CLAIMS, NO_CONFIG, check_fit, context_of, named_folder
 from harness.errors import HarnessError, ModelError, ProtocolError
 from harness.places import Places
 from harness.protocols.load import load_protocol
@@ -85,9 +85,9 @@ def test_a_folder_is_named_by_its_path(tree, folder, tmp_path):
     """Within another tree it is that tree's; anywhere else it uses the models of the tree in use."""
     assert freeze(folder).protocol == PROTOCOL
     other = nano_tree(tmp_path / "other")
-    assert named_protocol(str(other.protocols / PROTOCOL), tree).tree == other
+    assert named_folder(str(other.protocols / PROTOCOL), tree).tree == other
     alone = shutil.copytree(folder, tmp_path / "study" / PROTOCOL)
-    assert named_protocol(str(alone), tree).tree == tree
+    assert named_folder(str(alone), tree).tree == tree
     for name in WRITTEN:
         (alone / name).unlink()
     assert freeze(alone).protocol_digest == load_protocol(PROTOCOL, tree).digest

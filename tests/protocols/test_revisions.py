@@ -336,7 +336,7 @@ def _digest_at(tree: Places, number: int, history) -> str:
     at = folder_of(tree) / f"revisions/{number:04d}" if number < 3 else folder_of(tree)
     protocol = read_protocol(at / "protocol.toml")
     manifest = decode_json((at / "manifest.json").read_bytes(), Manifest, where=at, error=ProtocolError, todo="")
-    return protocol_digest(protocol, manifest, load_profile(protocol, tree), history)
+    return protocol_digest(protocol, manifest, load_profile(protocol, at, tree), history)
 
 
 def test_an_attempts_file_that_cannot_be_read_is_an_output(tree):

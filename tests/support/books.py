@@ -25,7 +25,8 @@ from harness.records.depth import (
 )
 from harness.records.evaluation import CodeFound
 from harness.records.profile import Shape
-from harness.records.protocol import AnyProtocol, Condition, Grid
+from harness.records.prompt import Condition
+from harness.records.protocol import AnyProtocol, Grid
 from harness.records.run import (
     Baseline,
     BaselineCell,

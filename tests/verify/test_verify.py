@@ -12,7 +12,7 @@ import pytest
 from pregate_support.mini import COMPLETION, MINI
 
 from harness.canon import canonical_bytes, digest, ids_sha256, sha256_hex
-from harness.errors import ProtocolError
+from harness.errors import ModelError, ProtocolError
 from harness.journal.folder import RunFolder
 from harness.ledgers.close import close_run
 from harness.places import Places
@@ -81,6 +81,22 @@ def test_a_flipped_byte_is_found(kind, run, judge):
     verdict, lines = judge(run)
     assert verdict == "fails"
     assert path.relative_to(run).as_posix() in names(lines)
+
+
+def test_a_tokenizer_that_is_not_here_is_no_fault_of_the_run(run, judge, monkeypatch):
+    """The gates that decode again can't be judged; everything else still is, and nothing fails."""
+
+    def gone(*_):
+        raise ModelError("tokenizer of nano", expected="tokenizer.json", found="neither", todo="Give --checkpoint DIR.")
+
+    monkeypatch.setattr("harness.evidence.locate_tokenizer", gone)
+    verdict, lines = judge(run)
+    assert verdict == "not checkable"
+    assert {(one.step, one.where) for one in lines} == {
+        ("apart", "gate placement_equivalence"),
+        ("apart", "gate independent_replay"),
+    }
+    assert {(one.state, one.found) for one in lines} == {("not checkable", "neither")}
 
 
 @pytest.mark.parametrize("kind", ["run.json", "junit.xml", "audit.json", "journal/*.json", "claims.json", "smoke.json"])

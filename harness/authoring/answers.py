@@ -1,0 +1,136 @@
+"""What an author answers, by flags or at the prompt: model, sources, conditions, sizes, claims. Plain values alone."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import ProtocolError
+
+EMBEDDED = "nano"
+JUDGES = ("none", "number", "program", "exact", "regex", "function")
+OPEN = ("pattern", "content")  # they may hold commas, so they take the rest of the words
+TODO = "See `python -m harness init --help` and docs/authoring.md."
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAnswer:
+    """A file of sources: its domain's name, which fields are its IDs and texts, and how outputs are judged.
+
+    `file`: None for a pool of the embedded model. `gold`: the field that a judge compares with, or several.
+    `function`: `module:name` beside protocol.toml. `content` holds `{text}`.
+    """
+
+    name: str
+    file: Path | None
+    id: str
+    text: str
+    judge: str
+    gold: tuple[str, ...]
+    pattern: str
+    function: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """At least `least` cells of a domain succeed under a condition."""
+
+    domain: str
+    condition: str
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Everything that init needs. `checkpoint`: None for the embedded model. `edits`: name -> token's text."""
+
+    id: str
+    title: str
+    checkpoint: Path | None
+    sources: tuple[SourceAnswer, ...]
+    system: str
+    shot: tuple[str, str] | None
+    edits: dict[str, str]
+    smoke: int
+    formal: int
+    smoke_tokens: int
+    tokens: int
+    device: str
+    dtype: str
+    claims: tuple[ClaimAnswer, ...]
+
+
+def source_of(words: str) -> SourceAnswer:
+    """`NAME=FILE,id=FIELD,text=FIELD,judge=KIND,gold=FIELD`; a pattern or content comes last. Or a ProtocolError."""
+    name, _, rest = words.partition("=")
+    found, parts = {"name": name.strip()}, rest.split(",")
+    found["file"] = parts[0]
+    for at, part in enumerate(parts[1:], start=1):
+        key, equals, value = part.partition("=")
+        if not equals or key.strip() not in _FIELDS:
+            raise _wrong(words, f"one of {', '.join(_FIELDS)}", part)
+        if key.strip() in OPEN:
+            found[key.strip()] = ",".join([value, *parts[at + 1 :]])
+            break
+        found[key.strip()] = value
+    if not all(found[one] for one in ("name", "file")):
+        raise _wrong(words, "NAME=FILE", words)
+    return answered(found, words)
+
+
+_FIELDS = ("id", "text", "judge", "gold", "function", *OPEN)
+
+
+def answered(found: dict[str, str], where: str) -> SourceAnswer:
+    """A source from its words; ProtocolError where its judge lacks what it needs, or has what it can't use."""
+    judge, gold = found.get("judge", "none"), tuple(one for one in found.get("gold", "").split("+") if one)
+    if judge not in JUDGES:
+        raise _wrong(where, f"a judge, one of {', '.join(JUDGES)}", judge)
+    needed = {"number": bool(gold), "exact": bool(gold), "regex": bool(found.get("pattern"))}
+    needed |= {"function": ":" in found.get("function", "")}
+    if not needed.get(judge, True):
+        wants = {"regex": "pattern=PATTERN", "function": "function=MODULE:NAME"}.get(judge, "gold=FIELD")
+        raise _wrong(where, f"{wants} for the judge {judge}", "none")
+    if judge == "program":
+        gold = gold or ("entry_point", "test")
+    content = found.get("content", "{text}")
+    if content.count("{text}") != 1:
+        raise _wrong(where, "{text} once in content", content)
+    return SourceAnswer(
+        name=found["name"],
+        file=Path(found["file"]) if found.get("file") else None,
+        id=found.get("id", "id"),
+        text=found.get("text", "text"),
+        judge=judge,
+        gold=gold,
+        pattern=found.get("pattern", ""),
+        function=found.get("function", ""),
+        content=content,
+    )
+
+
+def claim_of(words: str) -> ClaimAnswer:
+    """`DOMAIN:CONDITION:N`; ProtocolError for anything else."""
+    parts = words.split(":")
+    if len(parts) != 3 or not parts[2].isdigit() or not all(parts):
+        raise _wrong(words, "DOMAIN:CONDITION:N", words)
+    return ClaimAnswer(parts[0], parts[1], int(parts[2]))
+
+
+def edit_of(words: str) -> tuple[str, str]:
+    """`NAME=TOKEN`; ProtocolError for anything else."""
+    name, equals, token = words.partition("=")
+    if not (name and equals and token):
+        raise _wrong(words, "NAME=TOKEN", words)
+    return name, token
+
+
+def embedded_sources() -> tuple[SourceAnswer, ...]:
+    """Pools of the embedded model: texts that are only observed, and problems with a number."""
+    english = {"name": "english", "content": "Continue this text:\n\n{text}"}
+    math = {"name": "math", "id": "n", "text": "question", "judge": "number", "gold": "answer"}
+    math["content"] = "{text}\nSolve the problem step by step."
+    return answered(english, "english"), answered(math, "math")
+
+
+def _wrong(where: str, expected: str, found: str) -> ProtocolError:
+    return ProtocolError(f"init: {where}", expected=expected, found=found, todo=TODO)

@@ -1,0 +1,236 @@
+"""protocol.toml of a study as plain data, from an author's answers, the model's profile and the files' digests."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.authoring.answers import Answers, SourceAnswer
+from harness.authoring.claims import permitted_conclusions, prohibited_conclusions
+from harness.authoring.gates import study_gates
+from harness.canon import digest
+from harness.errors import ProtocolError
+from harness.files import file_sha256
+from harness.places import Places
+from harness.protocols.load import read_protocol
+from harness.protocols.modules import module_file
+from harness.records.base import convert
+from harness.records.profile import Profile, Shape
+from harness.records.protocol import JudgedProtocol, StudyProtocol
+
+FORMATS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".gz": "jsonl.gz"}
+SANDBOX_OF = "nano-completion"  # the contract that the embedded programs run under
+POOLS = "nano-behavior"  # where the embedded pools are registered
+PLACED = ["prompt_sha256", "generated_ids", "text_escaped", "eos"]
+REPLAYED = [*PLACED, "generated_sha256", "text_sha256", "truncated", "length"]
+TIMEOUT_MS = 2000
+CONTENT = "{content}"
+
+
+def study_content(
+    answers: Answers, profile: Profile, tokens: Mapping[str, int], folder: Path, tree: Places
+) -> dict[str, Any]:
+    """The whole protocol. `tokens`: the IDs of the tokens that edits name, by their texts; `folder`: where it will lie.
+
+    ProtocolError where the answers don't make a study.
+    """
+    content = _head(answers) | _model(answers, profile) | _prompts(answers, tokens)
+    content |= _data(answers, tree) | _runs(answers, profile.shape)
+    content |= {"evaluators": _evaluators(answers, folder), "sandbox": _sandbox(tree)}
+    content |= {"permitted": permitted_conclusions(answers), "prohibited": prohibited_conclusions(tree)}
+    bare = {**content, "gates": []}
+    todo = "See docs/authoring.md; nothing was written."
+    protocol = convert(bare, StudyProtocol, where="init", error=ProtocolError, todo=todo)
+    content["gates"] = study_gates(protocol, profile)
+    return content
+
+
+def _head(answers: Answers) -> dict[str, Any]:
+    return {
+        "kind": "study",
+        "schema": 1,
+        "id": answers.id,
+        "registered_id": f"{answers.id}-v1",
+        "title": answers.title,
+        "document": f"{answers.id}/protocol.toml",
+        "result_name": "fixed-budget account of a study",
+        "ours": ["the whole protocol: sources, conditions, sizes and claims are its author's"],
+        "published": [],
+        "placement": "resident",
+        "resume": True,
+        "execution_cache": False,
+        "sampler": "greedy-argmax",
+    }
+
+
+def _model(answers: Answers, profile: Profile) -> dict[str, Any]:
+    experts = "grouped_mm" if profile.shape.routed_experts else "none"
+    return {
+        "model": {"profile": profile.id, "profile_sha256": digest(profile)},
+        "execution": {
+            "device": answers.device,
+            "dtype": answers.dtype,
+            "attention": "eager",
+            "experts": experts,
+            "threads": 1,
+            "deterministic_algorithms": True,
+            "float32_matmul_precision": "highest",
+        },
+        "software": {"policy": "recorded", "packages": {}},
+    }
+
+
+def _prompts(answers: Answers, tokens: Mapping[str, int]) -> dict[str, Any]:
+    conditions, edges = _conditions(answers)
+    names = {"eos": next(iter(tokens))} | answers.edits
+    return {
+        "decode": {
+            "strategy": "greedy",
+            "do_sample": False,
+            "num_beams": 1,
+            "use_cache": True,
+            "temperature": 1.0,
+            "top_k": 0,
+            "top_p": 1.0,
+            "repetition_penalty": 1.0,
+            "cache": "dynamic",
+            "rows_per_batch": len(conditions),
+            "generator_seed": 0,
+            "official_temperature": 1.0,
+            "official_top_p": 1.0,
+        },
+        "prompt": {"template": "tokenizer_config", "padding_side": "left"},
+        "boundaries": [{"name": name, "token": text, "id": tokens[text]} for name, text in names.items()],
+        "conditions": conditions,
+        "edges": edges,
+    }
+
+
+def _conditions(answers: Answers) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The plain prompt, the same with a system text, and of each the same with one token put at the history's end."""
+    shot = [("user", answers.shot[0]), ("assistant", answers.shot[1])] if answers.shot else []
+    levels = {"plain": [*shot, ("user", CONTENT)]}
+    if answers.system:
+        levels["system"] = [("system", answers.system), *levels["plain"]]
+    conditions, edges = [], []
+    for level, messages in levels.items():
+        listed = [{"role": role, "content": content} for role, content in messages]
+        conditions.append({"id": level, "messages": listed, "edits": []})
+        for name in answers.edits:
+            edit = {"at": {"place": "history_end"}, "official": ["eos"], "put": [name]}
+            conditions.append({"id": f"{level}_{name}", "messages": listed, "edits": [edit]})
+            edges.append({"id": f"{name}_{level}", "kind": "direct", "left": level, "right": f"{level}_{name}"})
+    suffixes = ("", *(f"_{name}" for name in answers.edits)) if answers.system else ()
+    edges += [
+        {"id": f"system_text{one}", "kind": "system", "left": f"plain{one}", "right": f"system{one}"}
+        for one in suffixes
+    ]
+    return conditions, edges
+
+
+def _data(answers: Answers, tree: Places) -> dict[str, Any]:
+    return {
+        "inputs": [_input(source, tree) for source in answers.sources],
+        "selection": {"rule": "sha256-salt-domain-source", "salt": f"{answers.id}-source-selection-v1"},
+        "domains": [_domain(source) for source in answers.sources],
+    }
+
+
+def _input(source: SourceAnswer, tree: Places) -> dict[str, Any]:
+    if source.file is None:
+        registered = read_protocol(tree.protocols / POOLS / "protocol.toml")
+        pool = next(one for one in registered.inputs if one.file_name == f"{source.name}.jsonl")
+        plain: dict[str, Any] = msgspec.to_builtins(pool)
+        return plain
+    suffix = source.file.suffix.lower()
+    if suffix not in FORMATS:
+        where, expected = f"init: {source.file.name}", f"a file {', '.join(FORMATS)}"
+        raise ProtocolError(where, expected=expected, found=suffix or "none", todo="Convert it.")
+    return {
+        "name": source.name,
+        "file_name": source.file.name,
+        "format": FORMATS[suffix],
+        "digest": {"state": "frozen", "sha256": file_sha256(source.file, what="input file")},
+        "location": f"inputs/{source.file.name} beside protocol.toml",
+        "licence": "its author's to say",
+        "archives": [],
+    }
+
+
+def _domain(source: SourceAnswer) -> dict[str, Any]:
+    embedded = source.file is None
+    source_id = f"nano-{source.name}/{{n:04d}}" if source.id == "n" else f"{{{source.id}}}"
+    return {
+        "name": source.name,
+        "input": f"nano-{source.name}" if embedded else source.name,
+        "source_id": source_id,
+        "text_field": source.text,
+        "gold": list(source.gold),
+        "minimum_tokens": 0,
+        "content": source.content,
+    }
+
+
+def _runs(answers: Answers, shape: Shape) -> dict[str, Any]:
+    away = [f"model.layers.{layer}" for layer in range(shape.layers * 2 // 3, shape.layers)] + ["model.norm"]
+    layers = [f"model.layers.{layer}" for layer in range(shape.layers * 2 // 3)]
+    placement = {"gpu_memory": "none", "cpu_memory": "none", "allocator": ""}
+    single: dict[str, Any] = {
+        "id": "resident",
+        "device_map": "single",
+        "offload_device": "none",
+        "resident": [],
+        "offloaded": [],
+    }
+    apart = "cpu" if answers.device == "cuda" else "disk"
+    explicit: dict[str, Any] = {"id": "offloaded", "device_map": "explicit", "offload_device": apart}
+    explicit |= {"resident": ["model.embed_tokens", "model.rotary_emb", *layers, "lm_head"], "offloaded": away}
+    sizes = {"smoke": (answers.smoke, answers.smoke_tokens), "formal": (answers.formal, answers.tokens)}
+    sizes["independent"] = (min(answers.smoke, answers.formal), answers.tokens)
+    return {
+        "placements": [single | placement, explicit | placement],
+        "grids": {
+            name: {"per_domain": sources, "replicates": ["greedy"], "max_new_tokens": tokens}
+            for name, (sources, tokens) in sizes.items()
+        },
+        "tier_grids": {"smoke": "smoke", "formal": "formal", "replay": "independent"},
+        "placement_equivalence": {"grid": "smoke", "left": "resident", "right": "offloaded", "fields": PLACED},
+        "independent_replay": {"grid": "independent", "left": "resident", "right": "resident", "fields": REPLAYED},
+    }
+
+
+def _evaluators(answers: Answers, folder: Path) -> dict[str, Any]:
+    judges = [_judge(source, folder) for source in answers.sources if source.judge != "none"]
+    return {
+        "numeric": "numeric-v1",
+        "code": "code-v1",
+        "terminal": "terminal-r05",
+        "similarity": "levenshtein-max",
+        "judges": judges,
+    }
+
+
+def _judge(source: SourceAnswer, folder: Path) -> dict[str, Any]:
+    head: dict[str, Any] = {"judge": source.judge, "domain": source.name}
+    field = source.gold[0] if source.gold else ""
+    match source.judge:
+        case "number":
+            return head | {"field": field}
+        case "exact":
+            return head | {"field": field, "compare": "stripped_casefold"}
+        case "regex":
+            return head | {"pattern": source.pattern, "field": field}
+        case "function":
+            module, _, name = source.function.partition(":")
+            sha256 = file_sha256(module_file(folder, module), what="module of the function")
+            return head | {"module": module, "function": name, "source_sha256": sha256, "timeout_ms": TIMEOUT_MS}
+    return head
+
+
+def _sandbox(tree: Places) -> dict[str, Any]:
+    registered = read_protocol(tree.protocols / SANDBOX_OF / "protocol.toml")
+    if not isinstance(registered, JudgedProtocol):
+        raise RuntimeError(f"{SANDBOX_OF} registers no sandbox")
+    plain: dict[str, Any] = msgspec.to_builtins(registered.sandbox)
+    return plain

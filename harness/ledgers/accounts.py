@@ -11,7 +11,7 @@ from harness.errors import JournalError
 from harness.evaluate.code.fences import closed_fence
 from harness.evaluate.completion import completion_class
 from harness.evaluate.numeric import final_marker_r05
-from harness.evaluate.terminal import Kind, closed_python_fence, terminal_r05, terminal_r07
+from harness.evaluate.terminal import Kind, closed_python_fence, final_marker_v1, terminal_r05, terminal_r07
 from harness.ledgers.executions import code_cell
 from harness.ledgers.reading import (
     NO_NUMBER,
@@ -86,22 +86,29 @@ def accounts(at: AccountedReading, cell: CellRecord, verdicts: Executions | None
 def _terminal(at: AccountedReading, text: str, *, natural_eos: bool, passed: bool) -> Terminal | NotObserved:
     """The registered rule (R05 4.2 or R07 8.2): mathematics by its final marker; code by its end; else no judge."""
     if number_field(at.protocol, at.domain) is not None:
-        marker = final_marker_r05(text)
+        marker = _final_marker(at, text, eos=natural_eos)
         return Terminal(explicit=marker, reached=_reached(at, "math", text, eos=natural_eos, passed=passed))
     if is_executed(at.domain):
-        r05 = at.protocol.evaluators.terminal == "terminal-r05"
-        explicit = closed_python_fence(text) if r05 else closed_fence(text)
+        r07 = at.protocol.evaluators.terminal == "terminal-r07"
+        explicit = closed_fence(text) if r07 else closed_python_fence(text)
         return Terminal(explicit=explicit, reached=_reached(at, "code", text, eos=natural_eos, passed=passed))
     return NO_TERMINAL
 
 
 def _reached(at: AccountedReading, kind: Kind, text: str, *, eos: bool, passed: bool) -> bool:
-    marker = kind == "math" and final_marker_r05(text)
+    marker = kind == "math" and _final_marker(at, text, eos=eos)
     match at.protocol.evaluators.terminal:
-        case "terminal-r05":
+        case "terminal-r05" | "terminal-v1":
             return terminal_r05(kind, text, natural_eos=eos, marker=marker) == "reached"
         case "terminal-r07":
             return terminal_r07(kind, text, tests_passed=passed, marker=marker) == "reached"
+
+
+def _final_marker(at: AccountedReading, text: str, *, eos: bool) -> bool:
+    """Whether mathematics has its final marker: R05's own, or under `terminal-v1` the registered numeric rule's."""
+    if at.protocol.evaluators.terminal == "terminal-v1":
+        return final_marker_v1(number_read(at, text)[0], text, natural_eos=eos)
+    return final_marker_r05(text)
 
 
 def _passed(code: CodeAccount | NotObserved) -> bool:
@@ -132,6 +139,8 @@ def _numeric(at: AccountedReading, text: str, cell: CellRecord) -> NumericJudged
     found = extraction if isinstance(extraction, NumericFound) else None
     exact = is_exact(extraction, gold)
     by_marker = found is not None and found.marker
+    if at.protocol.evaluators.terminal == "terminal-v1":
+        by_marker = final_marker_v1(extraction, text, natural_eos=cell.eos)
     evaluable = found is not None and (by_marker or cell.eos)
     return NumericJudged(
         extraction=extraction,
@@ -140,7 +149,7 @@ def _numeric(at: AccountedReading, text: str, cell: CellRecord) -> NumericJudged
         fixed_budget_exact=exact,
         strict_complete_exact=exact and evaluable,
         strict_marker_only_exact=exact and by_marker,
-        fallback_exact=exact and not by_marker,
+        fallback_exact=exact and found is not None and not found.marker,
     )
 
 

@@ -184,7 +184,7 @@ class CompletionEvaluators(Record):
 
     numeric: NumericRule
     code: CodeRule
-    terminal: Literal["terminal-r05"]
+    terminal: Literal["terminal-r05", "terminal-v1"]
     similarity: Literal["levenshtein-max"]
 
 

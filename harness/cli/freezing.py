@@ -39,6 +39,7 @@ from harness.protocols.load import (
     protocol_ids,
     read_protocol,
 )
+from harness.protocols.outputs import is_copy
 from harness.protocols.revisions import protocol_digest
 from harness.records.base import Frozen, Unfrozen
 from harness.records.manifest import FrozenSource, Manifest, ManifestSource
@@ -61,13 +62,17 @@ class Named:
 
 
 def named_folder(name: str, tree: Places) -> Named:
-    """The folder that an ID or a path names; ProtocolError where there is none."""
+    """The folder that an ID or a path names; ProtocolError where there is none, or where a run keeps it."""
     protocol_id, tree = named_protocol(name, tree)
     if protocol_id not in protocol_ids(tree):
         known = ", ".join(protocol_ids(tree)) or "none"
         expected, todo = f"one of {known}, or a folder with protocol.toml", "Name a known protocol or its folder."
         raise ProtocolError(f"protocol {name}", expected=expected, found="no such protocol", todo=todo)
-    return Named(tree.protocol(protocol_id), tree)
+    folder = tree.protocol(protocol_id)
+    if is_copy(folder):
+        expected, todo = "an author's own folder", "A run's copy is evidence: name the folder that it was copied from."
+        raise ProtocolError(str(folder), expected=expected, found="the copy that a run keeps", todo=todo)
+    return Named(folder, tree)
 
 
 def freeze_folder(

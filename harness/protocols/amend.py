@@ -34,6 +34,7 @@ from harness.records.revision import Revision
 
 MADE = ("manifest.json", FILES, CANONICAL, PROMPTS, PROTOCOL, ANCHOR)  # what no author writes
 APART = (REVISIONS, AMENDMENT)
+GIVEN = ("inputs", "checkpoint")  # what an author's own folder has beside its files; no revision keeps a copy
 ABSENT = (
     "Write the changed protocol.toml, and whatever else changes, into that folder; the frozen files stay as they are."
 )
@@ -74,13 +75,16 @@ def staged(loaded: LoadedProtocol, tree: Places) -> Iterator[Staging]:
         raise StorageError(str(stage), expected="no such folder", found=error.strerror or "one", todo=todo) from error
     try:
         new = stage / folder.name
-        shutil.copytree(folder, new, ignore=shutil.ignore_patterns(AMENDMENT))
+        _copy(folder, new, (AMENDMENT, *GIVEN))
         kept = revision_folder(new, number)
-        shutil.copytree(folder, kept, ignore=lambda at, _: APART if Path(at) == folder else ())
-        shutil.copyfile(tree.models / loaded.protocol.model.profile / PROFILE, kept / PROFILE)
+        _copy(folder, kept, (*APART, *GIVEN))
+        if not (kept / PROFILE).is_file():
+            shutil.copyfile(tree.models / loaded.protocol.model.profile / PROFILE, kept / PROFILE)
         for name in MADE:
             _remove(new / name)
         shutil.copytree(changed, new, dirs_exist_ok=True)
+        for name in (one for one in GIVEN if (folder / one).exists()):
+            (new / name).symlink_to((folder / name).resolve(), target_is_directory=True)
         yield Staging(loaded, tree, new)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -97,6 +101,8 @@ def revise(staging: Staging, content: Content, *, reason: str, at_us: int) -> Re
     named = protocol_digest(content.protocol, content.manifest, content.profile, (record,))
     write_atomic(new / PROTOCOL, named_digest(named).encode("ascii"))
     load_line(new, staging.tree)
+    for name in GIVEN:
+        (new / name).unlink(missing_ok=True)
     _swap(new, staging.loaded.folder)
     return record
 
@@ -129,11 +135,16 @@ def _record(staging: Staging, content: Content, *, reason: str, at_us: int) -> R
 
 def _swap(new: Path, folder: Path) -> None:
     old = new.with_name("superseded")
+    given = [name for name in GIVEN if (folder / name).is_symlink() or (folder / name).exists()]
     try:
         folder.rename(old)
         try:
+            for name in given:
+                (old / name).rename(new / name)
             new.rename(folder)
         except OSError:
+            for name in (one for one in given if (new / one).is_symlink() or (new / one).exists()):
+                (new / name).rename(old / name)
             old.rename(folder)
             raise
     except OSError as error:
@@ -144,9 +155,14 @@ def _swap(new: Path, folder: Path) -> None:
 def _require_changed(changed: Path) -> None:
     if not (changed / "protocol.toml").is_file():
         raise ProtocolError(str(changed), expected="the changed protocol.toml", found="no such file", todo=ABSENT)
-    made = sorted({path.name for path in changed.iterdir()} & {*MADE, *APART})
+    made = sorted({path.name for path in changed.iterdir()} & {*MADE, *APART, *GIVEN})
     if made:
         raise ProtocolError(str(changed), expected="files that an author writes", found=", ".join(made), todo=ABSENT)
+
+
+def _copy(folder: Path, to: Path, apart: tuple[str, ...]) -> None:
+    """Everything in a protocol's folder but these names at its top."""
+    shutil.copytree(folder, to, ignore=lambda at, _: apart if Path(at) == folder else ())
 
 
 def _remove(path: Path) -> None:

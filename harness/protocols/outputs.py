@@ -38,10 +38,15 @@ def outputs_of(protocol_id: str, tree: Places) -> tuple[FoundOutput, ...]:
 
 def made_of(folder: Path, tree: Places) -> tuple[FoundOutput, ...]:
     """Every output that the protocol in a folder must know: all of its ID. A run's copy knows that run alone."""
-    run = folder.parent.parent
-    if folder.parent.name == OF_A_RUN and (run / ASKED).is_file():
+    if is_copy(folder):
+        run = folder.parent.parent
         return (_found("run", run, tree, _digest_of_run(run)),)
     return outputs_of(folder.name, tree)
+
+
+def is_copy(folder: Path) -> bool:
+    """Whether a protocol's folder is what a run keeps of an author's own."""
+    return folder.parent.name == OF_A_RUN and (folder.parent.parent / ASKED).is_file()
 
 
 def _runs(folder: Path, tree: Places) -> Iterator[FoundOutput]:

@@ -14,10 +14,10 @@ from harness.__main__ import app
 from harness.claims.load import check_claims, load_claims
 from harness.claims.status import holds, reachable, status
 from harness.cli.freeze import freeze_protocol
-from harness.cli.freezing import NO_CLAIMS, NO_CONFIG, check_fit, context_of, named_folder
+from harness.cli.freezing import NO_CLAIMS, NO_CONFIG, Named, check_fit, context_of, named_folder
 from harness.errors import HarnessError, ModelError, ProtocolError
 from harness.places import Places
-from harness.protocols.load import load_protocol
+from harness.protocols.load import load_line, load_protocol
 from harness.records.base import decode_json
 from harness.records.claims import AtLeast, GateResult, Reported, Whole
 from harness.records.ledger import Count
@@ -82,16 +82,20 @@ def test_the_plain_form_says_the_same(tree):
 
 
 def test_a_folder_is_named_by_its_path(tree, folder, tmp_path):
-    """Within another tree it is that tree's; anywhere else it uses the models of the tree in use."""
+    """Within another tree it is that tree's; anywhere else an author's own, under an ID that the tree in use hasn't."""
     assert freeze(folder).protocol == PROTOCOL
     other = nano_tree(tmp_path / "other")
     assert named_folder(str(other.protocols / PROTOCOL), tree).tree == other
-    alone = shutil.copytree(folder, tmp_path / "study" / PROTOCOL)
-    assert named_folder(str(alone), tree).tree == tree
+    taken = shutil.copytree(folder, tmp_path / "study" / PROTOCOL)
+    assert "a folder with a name that no other protocol has" in freeze(taken)
+    alone = shutil.copytree(folder, tmp_path / "study/alone")
+    assert named_folder(str(alone), tree) == Named(alone, tree.with_studies((alone,)))
     for name in WRITTEN:
         (alone / name).unlink()
-    assert freeze(alone).protocol_digest == load_protocol(PROTOCOL, tree).digest
-    assert (alone / "manifest.json").read_bytes() == (folder / "manifest.json").read_bytes()
+    rewrite(alone / "protocol.toml", f'id = "{PROTOCOL}"', 'id = "alone"')
+    (alone / "claims.toml").unlink()
+    assert freeze(alone).protocol == "alone"
+    assert load_line(alone, tree)[-1].manifest.sources == load_protocol(PROTOCOL, tree).manifest.sources
     assert "expected one of nano-behavior, or a folder with protocol.toml" in freeze(tmp_path / "nothing")
 
 

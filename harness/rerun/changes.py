@@ -27,6 +27,7 @@ OTHERS: dict[str, tuple[object, ...]] = {
     "dtype": ("float32", "bfloat16"),
 }
 LOWER = {"DEFAULT": "default", "AVX2": "avx2"}
+NO_EXPERTS = "none"  # of a dense model
 NOT_SETTABLE = {
     "libraries": "another version isn't installed in this environment",
     "machine": "this machine is the one there is",
@@ -131,6 +132,8 @@ def _besides(base: Conditions, registered: Registered) -> Iterator[Single]:
     yield _forward(BESIDES, "program", base.forward.program, program, base=base, program=program)
     for name, values in OTHERS.items():
         own = getattr(base.load, name)
+        if own == NO_EXPERTS:
+            continue
         value = next(one for one in values if one != own)
         yield _load(BESIDES, name, str(own), str(value), base=base, **{name: value})
     if base.load.device == "cpu" and CAPABILITY not in base.load.variables:

@@ -14,8 +14,8 @@ from harness.errors import ComparisonError, HarnessError
 from harness.explain.aspects import Cell, program
 from harness.explain.tape import tape_of
 from harness.model.identity import digests_of_a_run
-from harness.places import Places
-from harness.protocols.load import LoadedProtocol
+from harness.places import Places, places
+from harness.protocols.load import LoadedProtocol, beside
 from harness.protocols.loops import greedy_contract
 from harness.records.difference import SideName
 from harness.records.profile import Profile
@@ -60,8 +60,10 @@ class Checkpoints:
 
     def find(self, loaded: LoadedProtocol, wanted: Iterable[tuple[str, str]]) -> Path:
         """The folder whose files have these digests; ComparisonError where none has."""
-        embedded = Places(loaded.folder.parents[2]).models / loaded.profile.id / "checkpoint"
-        folders, pinned, found = [*self.named, embedded], dict(wanted), "no such folder"
+        own = beside(loaded.folder, "checkpoint")
+        trees = (places(), *map(Places, loaded.folder.parents))
+        embedded = [tree.models / loaded.profile.id / "checkpoint" for tree in trees]
+        folders, pinned, found = [*self.named, *own, *embedded], dict(wanted), "no such folder"
         for folder in (one.resolve() for one in folders if one.is_dir()):
             try:
                 here = self._of(loaded.profile, folder)

@@ -11,10 +11,12 @@ from typer.testing import CliRunner
 
 from harness.__main__ import app
 from harness.cli.freezing import named_folder
-from harness.errors import ProtocolError
+from harness.errors import ComparisonError, ProtocolError
+from harness.model.identity import digests_of_a_run
 from harness.places import STUDIES, Places, places_of_run
 from harness.protocols.freeze import write_frozen
 from harness.protocols.load import load_line, load_protocol, read_profile, read_protocol
+from harness.rerun.conditions import Checkpoints
 from harness.verify.run import verify
 
 from ..support.mini import environment, make_tree, run_gates  # noqa: TID252 - the tests are no package of that name
@@ -135,6 +137,17 @@ def test_a_frozen_study_is_anchored_by_its_folder(tree, study):
     assert named_folder(str(study), tree).folder == study
     done = cli(tree, "anchor", str(study))
     assert (done.returncode, "timestamp owed" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["superseded", "in force"])
+def test_a_step_is_made_again_with_the_checkpoint_beside_the_study(tree, study, number):
+    """Superseded or not; a run's copy has no weights, so its checkpoint is one to be named."""
+    loaded = load_line(study, tree.with_studies((study,)))[number]
+    wanted = digests_of_a_run(loaded.profile, study / "checkpoint").items()
+    assert Checkpoints(()).find(loaded, wanted) == (study / "checkpoint").resolve()
+    copy = load_protocol(ID, places_of_run(tree.reports / ID / "smoke-1", tree))
+    with pytest.raises(ComparisonError, match="--checkpoint DIR"):
+        Checkpoints(()).find(copy, wanted)
 
 
 def test_units_are_made_of_an_authors_folder(tree, study):

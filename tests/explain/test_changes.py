@@ -79,6 +79,13 @@ def test_each_change_is_of_one_field(base, registered):
         assert one.before != one.after
 
 
+def test_a_dense_model_has_no_other_experts(base, registered):
+    """There is nothing to compute otherwise."""
+    dense = Conditions(replace(base.load, experts="none"), base.forward)
+    fields = [one.field for one in changes(dense, registered)]
+    assert fields == [*(one for one in BESIDES if one != "experts"), "variable ATEN_CPU_CAPABILITY", "placement"]
+
+
 OTHER_LOADS = {
     "dtype": {"dtype": "bfloat16"},
     "attention": {"attention": "sdpa"},

@@ -23,8 +23,9 @@ from harness.prompts.records import PromptBatch
 from harness.prompts.registered import registered_batches, rendered_batches
 from harness.prompts.targets import SourceTargets
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
+from harness.protocols.folders import beside
 from harness.protocols.grids import RowKey, UnitKey
-from harness.protocols.load import LoadedProtocol, beside
+from harness.protocols.load import LoadedProtocol
 from harness.records.depth import TraceCell, TraceEvidence
 from harness.records.kinds import AnyRun, AnyUnit, journal_type
 from harness.records.protocol import ApartRule, Variant

@@ -33,8 +33,9 @@ from harness.prompts.manifest import manifest_source
 from harness.prompts.records import StudyCell
 from harness.prompts.tokenizer import PromptTokenizer, make_tokenizer, tokenizer_files
 from harness.protocols.check import check_gates, check_manifest, check_protocol
+from harness.protocols.folders import protocol_ids
 from harness.protocols.freeze import make_manifest, sources_per_domain
-from harness.protocols.load import LoadedProtocol, protocol_ids, read_profile, read_protocol
+from harness.protocols.load import LoadedProtocol, read_profile, read_protocol
 from harness.protocols.revisions import protocol_digest
 from harness.records.base import convert
 from harness.records.claims import ClaimRules

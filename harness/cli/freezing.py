@@ -22,6 +22,7 @@ from harness.prompts.manifest import manifest_source
 from harness.prompts.tokenizer import PromptTokenizer, protocol_tokenizer
 from harness.protocols.amend import Content
 from harness.protocols.check import check_protocol
+from harness.protocols.folders import beside, named_protocol, protocol_ids
 from harness.protocols.freeze import (
     check_published,
     check_whole,
@@ -31,14 +32,7 @@ from harness.protocols.freeze import (
     sources_per_domain,
     write_frozen,
 )
-from harness.protocols.load import (
-    LoadedProtocol,
-    beside,
-    load_profile,
-    named_protocol,
-    protocol_ids,
-    read_protocol,
-)
+from harness.protocols.load import LoadedProtocol, load_profile, read_protocol
 from harness.protocols.outputs import is_copy
 from harness.protocols.revisions import protocol_digest
 from harness.records.base import Frozen, Unfrozen

@@ -26,7 +26,8 @@ from harness.inputs.find import (
     search_folders,
 )
 from harness.inputs.scan import scan
-from harness.protocols.load import protocol_ids, read_registration
+from harness.protocols.folders import protocol_ids
+from harness.protocols.load import read_registration
 from harness.records.base import Frozen
 from harness.records.protocol import Protocol
 from harness.records.sources import InputFile

@@ -19,7 +19,8 @@ from harness.prompts.build import build_batch
 from harness.prompts.manifest import Difference, differences
 from harness.prompts.records import PromptBatch
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
-from harness.protocols.load import LoadedProtocol, beside, load_protocol, named_protocol
+from harness.protocols.folders import beside, named_protocol
+from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.manifest import FrozenSource
 from harness.records.verbs import CheckedCell, PromptList
 

@@ -16,7 +16,8 @@ from harness.cli.working import working
 from harness.cluster.start import Call, Start
 from harness.journal.folder import RunFolder
 from harness.places import include, places
-from harness.protocols.load import beside, load_protocol, named_protocol
+from harness.protocols.folders import beside, named_protocol
+from harness.protocols.load import load_protocol
 from harness.run.request import Options, new_run_id
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from harness.canon import ids_sha256, text_sha256, unescaped
 from harness.errors import CanonError, ComparisonError
 from harness.places import Places, places_of_run
+from harness.protocols.folders import protocol_ids
 from harness.protocols.grids import UnitKey
-from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
+from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.difference import Judged, SideKind
 from harness.records.protocol import AnyProtocol, LoopTaskProtocol, TaskCrnProtocol
 from harness.records.run import Deviation, Environment, PlacementFacts, PromptRow

@@ -19,8 +19,9 @@ from harness.places import Places, include, places, places_of_run
 from harness.plugin import options
 from harness.plugin.books import Books, Recorder
 from harness.plugin.devices import own_gpu
+from harness.protocols.folders import named_protocol, protocol_ids
 from harness.protocols.grids import executed_grid, is_executed
-from harness.protocols.load import LoadedProtocol, load_protocol, named_protocol, protocol_ids
+from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.protocol import GraphTaskProtocol, JudgedProtocol, Tier
 from harness.run.attempting import enter_beginning, enter_refusal, require_enterable
 from harness.run.comparable import not_comparable

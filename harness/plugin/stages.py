@@ -28,8 +28,9 @@ from harness.plugin.loops import make_loop
 from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
 from harness.plugin.session import GateSession
+from harness.protocols.folders import beside
 from harness.protocols.grids import UnitKey, placement_rule
-from harness.protocols.load import LoadedProtocol, beside
+from harness.protocols.load import LoadedProtocol
 from harness.records.audit import SmokeReference
 from harness.records.kinds import JudgedRun
 from harness.records.protocol import (

@@ -15,7 +15,8 @@ from harness.canon import sha256_hex
 from harness.errors import ModelError
 from harness.files import file_sha256, read_bytes
 from harness.places import Places
-from harness.protocols.load import LoadedProtocol, beside
+from harness.protocols.folders import beside
+from harness.protocols.load import LoadedProtocol
 from harness.records.base import Frozen
 from harness.records.profile import Profile, SpecialIds
 from harness.records.protocol import Protocol

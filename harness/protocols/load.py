@@ -18,9 +18,10 @@ from harness.errors import ProtocolError
 from harness.files import read_bytes
 from harness.places import Places, places
 from harness.protocols.check import check_gates, check_manifest, check_protocol
+from harness.protocols.folders import home_of, protocol_ids
 from harness.protocols.grids import UnitKey, unit_keys
 from harness.protocols.outputs import UNREADABLE, made_of, outputs_of, results_name
-from harness.protocols.revisions import REVISIONS, protocol_digest, read_revisions, revision_folder, same
+from harness.protocols.revisions import protocol_digest, read_revisions, revision_folder, same
 from harness.records.base import convert, decode_json
 from harness.records.manifest import FrozenSource, Manifest, UnfrozenSource
 from harness.records.profile import Profile
@@ -54,6 +55,11 @@ class LoadedProtocol:
     history: tuple[Revision, ...] = ()
 
     @property
+    def home(self) -> Path:
+        """The protocol's folder; of a superseded one the folder whose revision it is."""
+        return home_of(self.folder)
+
+    @property
     def results(self) -> str:
         """The folder of its frozen results under snapshots/."""
         return results_name(self.protocol.id, len(self.history))
@@ -84,37 +90,6 @@ class LoadedProtocol:
         """The units of a grid in running order."""
         sources = {(source.domain, source.index): source.source_id for source in self.manifest.sources}
         return unit_keys(self.protocol, sources, grid, domains)
-
-
-def protocol_ids(tree: Places | None = None) -> tuple[str, ...]:
-    """The IDs of all protocols in the tree, and of an author's own that were named."""
-    tree = tree or places()
-    own = [folder.name for folder in tree.studies if (folder / "protocol.toml").is_file()]
-    return tuple(sorted({*(path.parent.name for path in tree.protocols.glob("*/protocol.toml")), *own}))
-
-
-def named_protocol(word: str, tree: Places) -> tuple[str, Places]:
-    """The protocol that a word names, an ID or a folder, and the tree that has it.
-
-    A folder within another tree (ROOT/fixtures/protocols/ID) is that tree's; one anywhere else is an author's own.
-    ProtocolError for one whose protocol the tree has another of.
-    """
-    folder = Path(word)
-    if word in protocol_ids(tree) or not (folder / "protocol.toml").is_file():
-        return word, tree
-    folder = folder.resolve()
-    within = Places(folder.parents[2], tree.studies) if len(folder.parents) > 2 else tree
-    if within.protocols == folder.parent and within.models.is_dir():
-        return folder.name, within
-    taken = tree.protocol(folder.name)
-    if taken != folder and (taken / "protocol.toml").is_file():
-        raise ProtocolError(
-            str(folder),
-            expected="a folder with a name that no other protocol has",
-            found=str(taken),
-            todo="Give the protocol another ID, and its folder the same name.",
-        )
-    return folder.name, tree.with_studies((folder,))
 
 
 def load_protocol(
@@ -240,15 +215,6 @@ def profile_path(protocol: Protocol, folder: Path, tree: Places) -> Path:
     """Where the profile of a protocol lies whose files lie in `folder`."""
     own = folder / PROFILE
     return own if own.is_file() else tree.models / protocol.model.profile / PROFILE
-
-
-def beside(folder: Path, name: str) -> tuple[Path, ...]:
-    """The folder of that name in the folder of an author's own protocol: `inputs` or `checkpoint`; none: ().
-
-    A superseded protocol has them where the one in force has them.
-    """
-    there = (folder.parents[1] if folder.parent.name == REVISIONS else folder) / name
-    return (there,) if there.is_dir() else ()
 
 
 def prompt_contract_sha256(manifest: Manifest) -> str:

@@ -14,7 +14,7 @@ from harness.claims.view import RunView
 from harness.ledgers.text import eos_text
 from harness.places import Places, places
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
-from harness.protocols.load import beside
+from harness.protocols.folders import beside
 from harness.records.completion import AccountedRow, CompletionRow
 from harness.records.depth import TraceCell
 from harness.records.depth_ledger import DepthCellRow

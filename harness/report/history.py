@@ -40,7 +40,7 @@ class Shown:
 def line_of(view: RunView, tree: Places | None = None) -> tuple[LoadedProtocol, ...]:
     """Every protocol of the run's line, from the first."""
     tree = tree or places()
-    return load_line(tree.protocol(view.loaded.protocol.id), tree)
+    return load_line(view.loaded.home, tree)
 
 
 def shown_here(view: RunView, tree: Places | None = None) -> Shown:

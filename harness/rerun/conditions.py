@@ -15,7 +15,8 @@ from harness.explain.aspects import Cell, program
 from harness.explain.tape import tape_of
 from harness.model.identity import digests_of_a_run
 from harness.places import Places, places
-from harness.protocols.load import LoadedProtocol, beside
+from harness.protocols.folders import beside
+from harness.protocols.load import LoadedProtocol
 from harness.protocols.loops import greedy_contract
 from harness.records.difference import SideName
 from harness.records.profile import Profile

@@ -15,7 +15,8 @@ from harness.checks.sandbox import registered_reference
 from harness.errors import PlacementError, ProtocolError
 from harness.inputs.find import FoundInputs, Missing, find_inputs, require_present
 from harness.places import Places, places
-from harness.protocols.load import LoadedProtocol, beside, load_protocol
+from harness.protocols.folders import beside
+from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.protocols.loops import part_protocol
 from harness.protocols.maps import gpu_budgets
 from harness.records.base import Record

@@ -15,7 +15,7 @@ STEP = "revisions"
 def revisions_hold(ground: Ground) -> Lines:
     """One line for each revision, and before them which of them the run was made under."""
     where = f"protocol {ground.loaded.protocol.id}: revisions"
-    line = load_line(ground.tree.protocol(ground.loaded.protocol.id), ground.tree)
+    line = load_line(ground.loaded.home, ground.tree)
     records = line[-1].history
     if not records:
         yield nothing(STEP, where, "none", "the protocol was never amended")

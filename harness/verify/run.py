@@ -11,7 +11,8 @@ from harness.errors import HarnessError, ProtocolError, SnapshotError, StorageEr
 from harness.files import read_bytes
 from harness.journal.folder import RunFolder
 from harness.places import Places, places_of_run
-from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
+from harness.protocols.folders import protocol_ids
+from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import Audit
 from harness.records.base import decode_json
 from harness.records.verification import Verification, VerifiedLine

@@ -9,8 +9,9 @@ from harness.errors import HarnessError
 from harness.files import read_bytes
 from harness.journal.folder import difference
 from harness.ledgers.executions import read_executions
+from harness.protocols.folders import protocol_ids
 from harness.protocols.grids import RowKey, UnitKey, executed_grid
-from harness.protocols.load import protocol_ids, read_registration
+from harness.protocols.load import read_registration
 from harness.records.protocol import BaselinedProtocol, DepthProtocol, FrozenBaseline
 from harness.snapshots.content import (
     containers_of,

@@ -17,8 +17,9 @@ from harness.ledgers.depth_statistics import depth_statistics
 from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.ledgers.statistics import statistics
 from harness.ledgers.task_statistics import task_statistics
+from harness.protocols.folders import protocol_ids
 from harness.protocols.grids import UnitKey
-from harness.protocols.load import load_protocol, protocol_ids
+from harness.protocols.load import load_protocol
 from harness.records.ledger import Count
 
 from ..ledgers.sampled import HAND, sampled_ledger  # noqa: TID252 - the tests are no package of that name

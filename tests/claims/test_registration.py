@@ -12,7 +12,8 @@ from harness.canon import sha256_hex
 from harness.claims.load import NAME, check_claims, load_claims
 from harness.claims.patterns import check_pattern, found
 from harness.errors import ProtocolError
-from harness.protocols.load import load_protocol, protocol_ids
+from harness.protocols.folders import protocol_ids
+from harness.protocols.load import load_protocol
 from harness.records.claims import AtLeast, FigureRule, Pattern, ProhibitedRule, Reported, Whole
 
 RULES = load_claims(load_protocol("nano-completion")).rules.prohibited

@@ -7,7 +7,7 @@ import pytest
 import harness
 from harness.errors import ProtocolError
 from harness.places import OF_A_RUN, STUDIES, Places, include, places, places_of_run
-from harness.protocols.load import named_protocol, protocol_ids
+from harness.protocols.folders import named_protocol, protocol_ids
 
 PROJECT = Path(harness.__file__).resolve().parents[1]
 

@@ -17,7 +17,8 @@ from harness.canon import canonical_bytes
 from harness.ledgers.sampling_statistics import sampled_statistics
 from harness.ledgers.task_statistics import task_statistics
 from harness.plugin.options import TIERS
-from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
+from harness.protocols.folders import protocol_ids
+from harness.protocols.load import LoadedProtocol, load_protocol
 
 from ..ledgers.sampled import HAND, sampled_ledger  # noqa: TID252 - the tests are no package of that name
 from ..ledgers.tasks import task_book  # noqa: TID252

@@ -7,7 +7,8 @@ from pregate_support.sampled_runs import FENCED, SampledBuilder
 
 from harness.canon import text_sha256
 from harness.ledgers.executions import code_cell, code_cells
-from harness.protocols.load import load_protocol, protocol_ids, read_protocol
+from harness.protocols.folders import protocol_ids
+from harness.protocols.load import load_protocol, read_protocol
 from harness.records.evaluation import CodeFound, CodeMissing
 
 replace = msgspec.structs.replace

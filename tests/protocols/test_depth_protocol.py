@@ -10,8 +10,9 @@ import pytest
 from harness.errors import ProtocolError
 from harness.places import places
 from harness.protocols.check import check_gates, check_protocol
+from harness.protocols.folders import protocol_ids
 from harness.protocols.grids import RowKey, UnitKey, denominators, digest_variant, gate_rows
-from harness.protocols.load import LoadedProtocol, load_protocol, protocol_ids
+from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.protocols.stages import expected_gates, expected_route_decisions, expected_stages, layer_name, stage_names
 from harness.records.base import convert
 from harness.records.kinds import journal_type, run_type

@@ -21,7 +21,8 @@ from pregate_support.revising import (
 from harness.canon import canonical_bytes, digest
 from harness.errors import ProtocolError, StorageError
 from harness.places import Places, places
-from harness.protocols.load import load_line, load_profile, load_protocol, protocol_ids, read_protocol
+from harness.protocols.folders import protocol_ids
+from harness.protocols.load import load_line, load_profile, load_protocol, read_protocol
 from harness.protocols.outputs import outputs_of
 from harness.protocols.revisions import FIRST, protocol_digest, read_revisions
 from harness.records.base import decode_json

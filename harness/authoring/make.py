@@ -27,12 +27,14 @@ from harness.errors import ProtocolError, StorageError
 from harness.files import require_writable
 from harness.inputs.find import find_inputs
 from harness.inputs.sources import selected_sources
+from harness.model.context import context_of
 from harness.places import Places
 from harness.prompts.build import build_batch
 from harness.prompts.manifest import manifest_source
 from harness.prompts.records import StudyCell
 from harness.prompts.tokenizer import PromptTokenizer, make_tokenizer, tokenizer_files
 from harness.protocols.check import check_gates, check_manifest, check_protocol
+from harness.protocols.fit import check_fit
 from harness.protocols.folders import protocol_ids
 from harness.protocols.freeze import make_manifest, sources_per_domain
 from harness.protocols.load import LoadedProtocol, read_profile, read_protocol
@@ -73,7 +75,7 @@ def make_study(answers: Answers, folder: Path, tree: Places) -> Made:
         for source in answers.sources:
             if source.file is not None:
                 shutil.copyfile(source.file, apart / INPUTS / source.file.name)
-        made = _tried(apart, folder, tokenizer, profile)
+        made = _tried(apart, folder, tokenizer, profile, context_of(_checkpoint(answers, tree)))
         _put(apart, folder)
     if answers.checkpoint is not None:
         (folder / CHECKPOINT).symlink_to(answers.checkpoint.resolve(), target_is_directory=True)
@@ -122,7 +124,11 @@ def _tokens(answers: Answers, tokenizer: PromptTokenizer) -> dict[str, int]:
     return tokens
 
 
-def _tried(apart: Path, folder: Path, tokenizer: PromptTokenizer, profile: Profile) -> Made:
+def _checkpoint(answers: Answers, tree: Places) -> Path:
+    return answers.checkpoint or tree.models / EMBEDDED / CHECKPOINT
+
+
+def _tried(apart: Path, folder: Path, tokenizer: PromptTokenizer, profile: Profile, context: int | None) -> Made:
     """What was written is read as a run will read it, and everything that freezing needs holds."""
     protocol = read_protocol(apart / PROTOCOL)
     check_protocol(protocol)
@@ -138,6 +144,7 @@ def _tried(apart: Path, folder: Path, tokenizer: PromptTokenizer, profile: Profi
     manifest = make_manifest(protocol, tokenizer.sha256, [manifest_source(batch, salt) for batch in batches])
     check_manifest(protocol, manifest)
     check_gates(protocol, manifest, profile)
+    check_fit(protocol, manifest, context)
     loaded = LoadedProtocol(protocol, manifest, profile, protocol_digest(protocol, manifest, profile), apart)
     rules = convert(_toml(apart / CLAIM_RULES), ClaimRules, where=CLAIM_RULES, error=ProtocolError, todo=TODO)
     check_claims(CLAIM_RULES, loaded, rules, sources_of(loaded))

@@ -4,7 +4,6 @@ The only place where inputs, tokenizer and the frozen files meet. Nothing is wri
 hold; protocol.toml is never written: a digest that isn't right there is an error with the value that was found.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +11,18 @@ from pathlib import Path
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import load_claims
 from harness.errors import ModelError, ProtocolError
-from harness.files import file_sha256, read_bytes
+from harness.files import file_sha256
 from harness.inputs.find import FoundInputs, Missing, find_inputs, search_folders
 from harness.inputs.scan import scan
 from harness.inputs.sources import selected_sources
+from harness.model.context import context_of
 from harness.places import Places
 from harness.prompts.build import build_batch
 from harness.prompts.manifest import manifest_source
 from harness.prompts.tokenizer import PromptTokenizer, protocol_tokenizer
 from harness.protocols.amend import Content
 from harness.protocols.check import check_protocol
+from harness.protocols.fit import check_fit
 from harness.protocols.folders import beside, named_protocol, protocol_ids
 from harness.protocols.freeze import (
     check_published,
@@ -36,15 +37,14 @@ from harness.protocols.load import LoadedProtocol, load_profile, read_protocol
 from harness.protocols.outputs import is_copy
 from harness.protocols.revisions import protocol_digest
 from harness.records.base import Frozen, Unfrozen
-from harness.records.manifest import FrozenSource, Manifest, ManifestSource
+from harness.records.manifest import ManifestSource
 from harness.records.profile import Profile
-from harness.records.protocol import DepthProtocol, Protocol
+from harness.records.protocol import Protocol
 from harness.records.sources import Domain
 from harness.records.verbs import FreezeChecks
 
 NO_CLAIMS = "no claims.toml: every permitted conclusion will read NOT CHECKED until there is one"
 NO_CONFIG = "not checked: no config.json of the model here that says how long a sequence may be"
-CONTEXT = "max_position_embeddings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,40 +152,6 @@ def checked_files(profile: Profile, checkpoint: Path | None) -> dict[str, tuple[
             raise ModelError(where, expected=file.digest.sha256, found=sha256, todo=todo)
         found[file.name] = sha256, isinstance(file.digest, Unfrozen)
     return found
-
-
-def context_of(checkpoint: Path | None) -> int | None:
-    """How many tokens a sequence of the model may have, as its config.json says; None where none says so."""
-    path = checkpoint / "config.json" if checkpoint else None
-    if path is None or not path.is_file():
-        return None
-    try:
-        config = json.loads(read_bytes(path, what="model config"))
-    except ValueError as error:
-        raise ModelError(str(path), expected="JSON", found=str(error), todo="Take the model's file again.") from error
-    said = config.get(CONTEXT) if isinstance(config, dict) else None
-    return said if isinstance(said, int) else None
-
-
-def check_fit(protocol: Protocol, manifest: Manifest, context: int | None) -> int:
-    """The longest prompt with its grid's new tokens, in tokens; ProtocolError where it isn't within the context, or
-    where a grid that generates has no budget.
-    """
-    longest = 0
-    for name, grid in protocol.grids.items():
-        where = f"protocol {protocol.id}: grids.{name}.max_new_tokens"
-        if not isinstance(protocol, DepthProtocol) and grid.max_new_tokens < 1:
-            raise ProtocolError(where, expected="1 or more", found=str(grid.max_new_tokens), todo="Give it a budget.")
-        for source in manifest.sources:
-            if not isinstance(source, FrozenSource) or source.index >= grid.per_domain:
-                continue
-            prompt = max(entry.length for entry in source.prompts.values())
-            longest = max(longest, prompt + grid.max_new_tokens)
-            if context is not None and prompt + grid.max_new_tokens > context:
-                found = f"{prompt} of {source.source_id} and {grid.max_new_tokens} new ones"
-                todo = "Lower the budget, choose shorter sources, or another model."
-                raise ProtocolError(where, expected=f"at most {context} tokens in all", found=found, todo=todo)
-    return longest
 
 
 def _sources(

@@ -124,6 +124,7 @@ def test_a_name_that_is_a_protocol_is_refused(tmp_path):
         ({"shot": ("What?", "That </s> is it.")}, PromptError, "no special token's text"),
         ({"dtype": "float64"}, ProtocolError, r"execution\.dtype"),
         ({"id": "two words"}, ProtocolError, "the protocol's ID as name"),
+        ({"tokens": 2040}, ProtocolError, "at most 2048 tokens in all"),
     ],
 )
 def test_what_does_not_hold_is_refused_and_nothing_is_written(tmp_path, answers_for, changes, error, words):

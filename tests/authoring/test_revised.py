@@ -139,6 +139,16 @@ def test_a_frozen_study_is_anchored_by_its_folder(tree, study):
     assert (done.returncode, "timestamp owed" in done.stdout) == (0, True), done.stderr
 
 
+def test_a_budget_beyond_the_context_is_not_frozen(answers_for, tmp_path):
+    """The context is that of the checkpoint beside the study."""
+    folder = write_study(tmp_path, answers_for("llama", id="long-study"))
+    path = folder / "protocol.toml"
+    path.write_bytes(path.read_bytes().replace(b"max_new_tokens = 9", b"max_new_tokens = 2040"))
+    with pytest.raises(ProtocolError, match="at most 2048 tokens in all"):
+        freeze_study(folder)
+    assert not (folder / "manifest.json").exists()
+
+
 @pytest.mark.parametrize("number", [0, 1], ids=["superseded", "in force"])
 def test_a_step_is_made_again_with_the_checkpoint_beside_the_study(tree, study, number):
     """Superseded or not; a run's copy has no weights, so its checkpoint is one to be named."""

@@ -14,9 +14,11 @@ from harness.__main__ import app
 from harness.claims.load import check_claims, load_claims
 from harness.claims.status import holds, reachable, status
 from harness.cli.freeze import freeze_protocol
-from harness.cli.freezing import NO_CLAIMS, NO_CONFIG, Named, check_fit, context_of, named_folder
+from harness.cli.freezing import NO_CLAIMS, NO_CONFIG, Named, named_folder
 from harness.errors import HarnessError, ModelError, ProtocolError
+from harness.model.context import context_of
 from harness.places import Places
+from harness.protocols.fit import check_fit
 from harness.protocols.load import load_line, load_protocol
 from harness.records.base import decode_json
 from harness.records.claims import AtLeast, GateResult, Reported, Whole

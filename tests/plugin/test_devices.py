@@ -47,7 +47,7 @@ def before_torch(monkeypatch):
         (config("3, 5", worker="gw0", workers=2), "3"),
         (config("3, 5", worker="gw1", workers=2), "5"),
         (config("3,5,6", worker="gw1", workers=2), "5"),
-        (config("GPU-1b2c,MIG-9f/0/1", worker="gw1", workers=2), "MIG-9f/0/1"),
+        (config("MIG-1b2c,MIG-9f/0/1", worker="gw1", workers=2), "MIG-9f/0/1"),
     ],
 )
 def test_a_process_sees_its_own_gpu(before_torch, given, sees):
@@ -63,6 +63,11 @@ def test_a_process_sees_its_own_gpu(before_torch, given, sees):
         (config("0", workers=2), "expected a GPU for each of 2 workers, found 1. Name 2 GPUs, or start 1 workers"),
         (config("0,1", workers=3), "expected a GPU for each of 3 workers, found 2"),
         (config("0,0", workers=2), "found 0 twice"),
+        (config("0,00", workers=2), "found 0 and 00, which may be one GPU"),
+        (config("GPU-1b2c,GPU-1B2C9f", workers=2), "found GPU-1b2c and GPU-1B2C9f, which may be one GPU"),
+        (config("0,GPU-1b2c", workers=2), "found numbers and identifiers"),
+        (config("GPU-1b2c,MIG-9f/0/1", workers=2), "or identifiers of two kinds"),
+        (config("0,1", worker="gw2", workers=2), "worker gw2: expected one of 2 GPUs to itself, found none left"),
         (config("0,", workers=2), "found ''"),
         (config("cuda:0"), "found 'cuda:0'"),
         (config("-1"), "found '-1'"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from harness.checks.generation import (
+    NEUTRAL,
     greedy_steps,
     output_identity,
     registered_config,
@@ -194,14 +195,15 @@ def _made_apart(evidence: GraphSides, comparing: Comparing, row: RowKey) -> list
 
 
 def _contract(side: RunEvidence, *, captured: bool, row: RowKey) -> Iterator[str]:
-    """What the side decoded by, as read back, is what its program owes; captured or not."""
-    effective = side.environment.generation_config
-    for name, value in _wanted(side, captured=captured).items():
+    """What the side decoded by, as read back, is what its program owes and nothing besides; captured or not."""
+    effective, wanted = side.environment.generation_config, _wanted(side, captured=captured)
+    where = f"{side.spec.run_id.rpartition('/')[2]}: {cell_name(row)}"
+    for name, value in wanted.items():
         if effective.get(name) != json.dumps(value):
-            where = f"{side.spec.run_id.rpartition('/')[2]}: {cell_name(row)} {name}"
-            yield differs(where, json.dumps(value), effective.get(name, "not read back"))
-    if not isinstance(side.loaded.protocol, GraphTaskProtocol | GraphCheckProtocol) and "executor" in effective:
-        yield differs(f"{cell_name(row)} executor", "none", effective["executor"])
+            yield differs(f"{where} {name}", json.dumps(value), effective.get(name, "not read back"))
+    for name in sorted({*effective} - {*wanted}):
+        if effective[name] not in NEUTRAL:
+            yield differs(f"{where} {name}", "nothing set", effective[name])
 
 
 def _wanted(side: RunEvidence, *, captured: bool) -> dict[str, object]:

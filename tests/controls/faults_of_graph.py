@@ -46,6 +46,7 @@ def _equivalence(part: str, program: str) -> tuple[Fault, ...]:
             ("the run's own process", of_the_run(part), ALL, ("processes: expected True", "model loads")),
             ("another prompt", in_cell("s0_period", part=part, prompt_sha256="0" * 64), CELL, ("prompt_sha256",)),
             ("another program", config_of(part, **{program: '"other"'}), ALL, (f"{part}: ", f"{program}: expected")),
+            ("a rule besides", config_of(part, no_repeat_ngram_size="3"), ALL, (f"{part}: ", "expected nothing set")),
             ("another environment", in_environment(part, threads=7), ALL, ("environment: expected", "threads=7")),
             ("another placement", in_placement(part, id="third"), ALL, ("placements: expected", "third")),
             ("another protocol", in_part_run(part, protocol_digest="0"), ALL, ("protocol: expected",)),
@@ -71,7 +72,7 @@ OWN_LOOP = (
             ("a captured unit", in_ran(captured=True), CELLS, ("captured: expected false", "replays: expected")),
             ("nothing executed", no_step, ALL, ("own_loop: ", "steps executed: expected one or more, found 0")),
             ("another step", in_config(step='"lean, kernels none"'), ALL, ("step: expected", "lean, kernels none")),
-            ("a part by the executor", config_of(LOOP, executor='"graph"'), ALL, ("executor: expected none",)),
+            ("a part by the executor", config_of(LOOP, executor='"graph"'), ALL, ("executor: expected nothing set",)),
             ("a mask left at 1", in_account(part=LOOP, attended=lambda one: one + 1), CELLS, ("columns attended to",)),
             (
                 "a unit less",

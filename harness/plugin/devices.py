@@ -32,7 +32,19 @@ def own_gpu(config: pytest.Config) -> None:
             f"--gpus {config.option.gpus}: expected a process that hasn't loaded torch, found it loaded with {VISIBLE}="
             f"{os.environ.get(VISIBLE, '')!r}. Leave out the plugin that loads torch."
         )
+    if workerinput is None:
+        _require_given(config.option.gpus, listed)
     os.environ[VISIBLE] = chosen
+
+
+def _require_given(text: str, listed: list[str]) -> None:
+    """Where the session was given GPUs already, those that it names are among them: others are somebody else's."""
+    given = os.environ.get(VISIBLE)
+    if given is not None and not {*listed} <= {one.strip() for one in given.split(",")}:
+        raise pytest.UsageError(
+            f"--gpus {text}: expected GPUs of those that the session was given, by the same names, found "
+            f"{VISIBLE}={given!r}. Name them as they are there, or unset it."
+        )
 
 
 def _listed(text: str) -> list[str]:

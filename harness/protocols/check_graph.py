@@ -6,6 +6,7 @@ from harness.records.protocol import Gate, GraphTaskProtocol, Tier
 from harness.records.reaches import Reach, Rows
 
 RECORDED, EQUIVALENCE, RAN = "graph_recorded", "graph_equivalence", "taped_contract"
+CAPTURED = "captured"  # the conclusion that a protocol on the CPU prohibits
 
 
 def comparisons(protocol: GraphTaskProtocol) -> tuple[Comparing, ...]:
@@ -24,6 +25,10 @@ def check_graph(protocol: GraphTaskProtocol, where: str) -> None:
     _check_placement(protocol, where)
     at = f"{where}: decode.graph.against"
     require(bool(comparisons(protocol)), at, expected="a contract: on the CPU nothing is captured", found="none")
+    if protocol.execution.device == "cpu":
+        listed = sorted(one.id for one in protocol.prohibited)
+        at = f"{where}: prohibited"
+        require(CAPTURED in listed, at, expected=f"{CAPTURED}: a run on the CPU shows nothing of it", found=listed)
     _check_gates(protocol, where)
     smoke = protocol.tier_grids["smoke"]
     budget = protocol.grids[smoke].max_new_tokens

@@ -130,6 +130,11 @@ FAULTS: dict[str, tuple[str, Callable[[Any], dict[str, Any]], str]] = {
         lambda p: gate(p, "taped_contract", tiers={"smoke": GateGrid(grid="smoke", count=16)}),
         "gates.taped_contract: expected",
     ),
+    "a CPU protocol that leaves the conclusion open": (
+        NANO,
+        lambda p: {"prohibited": tuple(one for one in p.prohibited if one.id != "captured")},
+        "prohibited: expected captured",
+    ),
     "no step to be executed": (NANO, first_token_only, "grids.smoke.max_new_tokens: expected 2 or more"),
     "a formal run without a smoke record": (
         NANO,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from harness.checks.generation import (
+    NEUTRAL,
     greedy_steps,
     output_identity,
     registered_config,
@@ -21,7 +22,7 @@ from harness.checks.generation import (
     rng_untouched,
 )
 from harness.checks.prompts import batch_alignment, prompt_hashes
-from harness.checks.taped_run import drawn_under_tape
+from harness.checks.taped_run import drawn_under_tape, taped_contract
 from harness.compare import common_prefix
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import read_record
@@ -36,7 +37,7 @@ from harness.records.protocol import (
     LoopProgram,
     TaskCrnProtocol,
 )
-from harness.records.run import Environment
+from harness.records.run import Environment, UnitEvidence
 
 GRAPH = "graph.json"
 PARTS: dict[DrawingProgram | LoopProgram, str] = {
@@ -45,6 +46,7 @@ PARTS: dict[DrawingProgram | LoopProgram, str] = {
     "graph": "graph_argmax",
     "generate": "graph_generate",
 }
+DRAWN: tuple[DrawingProgram, ...] = ("uncaptured", "drawn_loop")  # over the run's grid; the others over its first tape
 # The parts that a comparison needs; where it is one, the run itself is the first side.
 SIDES: dict[Comparing, tuple[DrawingProgram | LoopProgram, ...]] = {
     "uncaptured": ("uncaptured",),
@@ -127,16 +129,17 @@ def _comparison(evidence: GraphSides, comparing: Comparing) -> Compared:
 
 
 def _captured_as_owed(evidence: GraphSides, row: RowKey) -> Iterator[str]:
-    """The run's own contract as read back: captured exactly where the registered device is a CUDA one."""
+    """The run's own contract as read back: captured exactly where the registered device is a CUDA one; its unit too."""
     protocol = _protocol(evidence)
     yield from _contract(evidence.run, captured=protocol.execution.device == "cuda", row=row)
+    yield from taped_contract(evidence.run, RowKey(row.unit, ""))
 
 
 def _compared(evidence: GraphSides, comparing: Comparing, row: RowKey) -> Differences:
     first, second = _sides(evidence, comparing)
     at = _row_of(evidence, comparing, row)
     one, other = first.cell(at), second.cell(at)
-    found = _made_apart(evidence, comparing, row)
+    found = [*_made_apart(evidence, comparing, row), *_executed(first, comparing, row)]
     for side in (first, second):
         if side is not evidence.run:
             found += [*_holds(side, at), *_prompt_of_the_run(evidence.run, side, row, at)]
@@ -145,6 +148,12 @@ def _compared(evidence: GraphSides, comparing: Comparing, row: RowKey) -> Differ
         left, right = (list(ids[step : step + 4]) for ids in (one.generated_ids, other.generated_ids))
         found.append(differs(f"{comparing}: {cell_name(at)} generated_ids from step {step}", left, right))
     return tuple(found)
+
+
+def _executed(first: RunEvidence, comparing: Comparing, row: RowKey) -> Differences:
+    """Where every row ended at the prompt's own forward no step was executed, and equal tokens say nothing of one."""
+    steps = sum(unit.checks.steps - 1 for unit in first.run.units if isinstance(unit, UnitEvidence))
+    return () if steps else (differs(f"{comparing}: {cell_name(row)} steps executed", "one or more", steps),)
 
 
 def _sides(evidence: GraphSides, comparing: Comparing) -> tuple[RunEvidence, RunEvidence]:
@@ -186,14 +195,15 @@ def _made_apart(evidence: GraphSides, comparing: Comparing, row: RowKey) -> list
 
 
 def _contract(side: RunEvidence, *, captured: bool, row: RowKey) -> Iterator[str]:
-    """What the side decoded by, as read back, is what its program owes; captured or not."""
-    effective = side.environment.generation_config
-    for name, value in _wanted(side, captured=captured).items():
+    """What the side decoded by, as read back, is what its program owes and nothing besides; captured or not."""
+    effective, wanted = side.environment.generation_config, _wanted(side, captured=captured)
+    where = f"{side.spec.run_id.rpartition('/')[2]}: {cell_name(row)}"
+    for name, value in wanted.items():
         if effective.get(name) != json.dumps(value):
-            where = f"{side.spec.run_id.rpartition('/')[2]}: {cell_name(row)} {name}"
-            yield differs(where, json.dumps(value), effective.get(name, "not read back"))
-    if not isinstance(side.loaded.protocol, GraphTaskProtocol | GraphCheckProtocol) and "executor" in effective:
-        yield differs(f"{cell_name(row)} executor", "none", effective["executor"])
+            yield differs(f"{where} {name}", json.dumps(value), effective.get(name, "not read back"))
+    for name in sorted({*effective} - {*wanted}):
+        if effective[name] not in NEUTRAL:
+            yield differs(f"{where} {name}", "nothing set", effective[name])
 
 
 def _wanted(side: RunEvidence, *, captured: bool) -> dict[str, object]:

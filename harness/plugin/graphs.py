@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from harness.checks.taped_graph import GRAPH, PARTS, SIDES, GraphSides, Side, graph_comparison
+from harness.checks.taped_graph import DRAWN, GRAPH, PARTS, SIDES, GraphSides, Side, graph_comparison
 from harness.evidence import RunEvidence
 from harness.journal.folder import RunFolder, write_once
 from harness.ledgers.close import close_generation
@@ -41,7 +41,7 @@ def _part(
 ) -> Side:
     """Drawn under the tapes over the run's grid, or greedily over its first tape."""
     derived, name = part_protocol(first.loaded, program), PARTS[program]
-    drawn = program in ("uncaptured", "drawn_loop")
+    drawn = program in DRAWN
     part, grid = first.folder.part(name), first.spec.grid if drawn else protocol.same_process_replay.grid
     run_id = f"{first.spec.run_id}/{name}"
     request = replace_request(making.request, grid=grid, run_id=run_id, decoding=program)

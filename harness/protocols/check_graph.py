@@ -2,9 +2,11 @@
 
 from harness.protocols.require import require
 from harness.records.graph import TRITON, Comparing
-from harness.records.protocol import GraphTaskProtocol
+from harness.records.protocol import Gate, GraphTaskProtocol, Tier
+from harness.records.reaches import Reach, Rows
 
-RECORDED, EQUIVALENCE = "graph_recorded", "graph_equivalence"
+RECORDED, EQUIVALENCE, RAN = "graph_recorded", "graph_equivalence", "taped_contract"
+CAPTURED = "captured"  # the conclusion that a protocol on the CPU prohibits
 
 
 def comparisons(protocol: GraphTaskProtocol) -> tuple[Comparing, ...]:
@@ -18,18 +20,42 @@ def comparisons(protocol: GraphTaskProtocol) -> tuple[Comparing, ...]:
 
 
 def check_graph(protocol: GraphTaskProtocol, where: str) -> None:
-    """A step that can be on the registered device, whole on it; a sampler there; a gate over the smoke grid."""
+    """A step that can be on the registered device, whole on it; a sampler there; gates over steps that are executed."""
     _check_step(protocol, where)
     _check_placement(protocol, where)
     at = f"{where}: decode.graph.against"
     require(bool(comparisons(protocol)), at, expected="a contract: on the CPU nothing is captured", found="none")
-    for name in (RECORDED, EQUIVALENCE):
-        gates = [gate for gate in protocol.gates if gate.id == name]
-        grids = [(gate.reach, {tier: one.grid for tier, one in gate.tiers.items()}) for gate in gates]
-        wanted = [("graph", {"smoke": protocol.tier_grids["smoke"]})]
-        require(grids == wanted, f"{where}: gates.{name}", expected=wanted, found=grids)
-    before = [gate.id for gate in protocol.gates if gate.reach == "smoke_record" and "formal" in gate.tiers]
-    require(before == ["smoke_passed"], f"{where}: gates before formal", expected=["smoke_passed"], found=before)
+    if protocol.execution.device == "cpu":
+        listed = sorted(one.id for one in protocol.prohibited)
+        at = f"{where}: prohibited"
+        require(CAPTURED in listed, at, expected=f"{CAPTURED}: a run on the CPU shows nothing of it", found=listed)
+    _check_gates(protocol, where)
+    smoke = protocol.tier_grids["smoke"]
+    budget = protocol.grids[smoke].max_new_tokens
+    at = f"{where}: grids.{smoke}.max_new_tokens"
+    require(budget >= 2, at, expected="2 or more: the first token is the prompt's own forward's", found=budget)
+
+
+def _check_gates(protocol: GraphTaskProtocol, where: str) -> None:
+    """Each gate that holds the executor judges its own rows over its whole grids: one over other rows judges fewer."""
+    own: dict[Tier, str] = dict(protocol.tier_grids)
+    smoke: dict[Tier, str] = {"smoke": own["smoke"]}
+    owed: tuple[tuple[str, tuple[Reach, Rows, dict[Tier, str]]], ...] = (
+        (RECORDED, ("graph", "whole", smoke)),
+        (EQUIVALENCE, ("graph", "cells", smoke)),
+        (RAN, ("run", "units", own)),
+    )
+    for name, wanted in owed:
+        found = [(gate.reach, gate.rows, _grids(gate)) for gate in protocol.gates if gate.id == name]
+        require(found == [wanted], f"{where}: gates.{name}", expected=[wanted], found=found)
+    stands = [gate for gate in protocol.gates if gate.reach == "smoke_record" and "formal" in gate.tiers]
+    before = [(gate.id, gate.rows) for gate in stands]
+    expected = [("smoke_passed", "whole")]
+    require(before == expected, f"{where}: gates before formal", expected=expected, found=before)
+
+
+def _grids(gate: Gate) -> dict[Tier, str]:
+    return {tier: one.grid for tier, one in gate.tiers.items()}
 
 
 def _check_step(protocol: GraphTaskProtocol, where: str) -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from harness.canon import canonical_bytes
 from harness.checks import depth_apart, pairs, taped_graph, taped_loop
 from harness.checks.frozen import SmokeEvidence, smoke_passed
+from harness.checks.taped_graph import DRAWN, SIDES, GraphSides, Side
 from harness.checks.taped_graph import PARTS as GRAPH_PARTS
-from harness.checks.taped_graph import SIDES, GraphSides, Side
 from harness.checks.taped_loop import PARTS, LoopEvidence
 from harness.errors import HarnessError, JournalError, ModelError
 from harness.evidence import Check, PairEvidence, RunEvidence, VariantEvidence, guarded
@@ -18,6 +19,7 @@ from harness.journal.assemble import assemble, read_spec
 from harness.journal.folder import RunFolder, read_record
 from harness.protocols.check_graph import comparisons
 from harness.protocols.grids import RowKey, gate_rows, placement_rule
+from harness.protocols.load import LoadedProtocol
 from harness.protocols.loops import loop_check, part_protocol
 from harness.records.audit import SmokeReference
 from harness.records.protocol import (
@@ -32,7 +34,7 @@ from harness.records.protocol import (
 from harness.records.reaches import Reach
 from harness.records.verification import VerifiedLine
 from harness.verify.ground import AGAIN, RESTORE, Ground, Lines, compared, fails, holds, nothing, uncheckable
-from harness.verify.records import made_again
+from harness.verify.records import made_again, same_bytes
 
 # Gates over what was made apart: the module of each kind that holds their checks, by the gate's name.
 CHECKS: tuple[ModuleType, ...] = (pairs, depth_apart, taped_loop, taped_graph)
@@ -68,10 +70,35 @@ def parts_of(ground: Ground) -> tuple[Part, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A part that another program made, by the protocol that is derived for it, over a grid of the run's protocol."""
+
+    name: str
+    loaded: LoadedProtocol
+    grid: str
+
+
+def programs_of(ground: Ground) -> tuple[Made, ...]:
+    """The parts of other programs that the judged gates need."""
+    protocol, reaches = ground.loaded.protocol, {gate.reach for gate in ground.judged_gates}
+    found: list[Made] = []
+    if not isinstance(protocol, TaskCrnProtocol):
+        return ()
+    greedy = protocol.same_process_replay.grid
+    if "loop" in reaches:
+        found += [Made(name, loop_check(ground.loaded, program), greedy) for program, name in PARTS.items()]
+    if "graph" in reaches and isinstance(protocol, GraphTaskProtocol):
+        for program in (program for one in comparisons(protocol) for program in SIDES[one]):
+            grid = ground.evidence.spec.grid if program in DRAWN else greedy
+            found.append(Made(GRAPH_PARTS[program], part_protocol(ground.loaded, program), grid))
+    return tuple(found)
+
+
 def parts_hold(ground: Ground) -> Lines:
     """Each part is a whole run of this one, its records follow from its journals, and its gate holds again."""
-    parts = parts_of(ground)
-    if not parts:
+    parts, programs = parts_of(ground), programs_of(ground)
+    if not parts and not programs:
         yield nothing("parts", "parts made apart", "none", f"tier {ground.audit.tier} makes none")
     for part in parts:
         folder = ground.folder.part(part.name)
@@ -84,6 +111,27 @@ def parts_hold(ground: Ground) -> Lines:
         found += list(compared("parts", named, RESTORE))
         units = len(run.units)
         yield from found or [holds("parts", part.name, f"{units} journals", f"{units} journals")]
+
+    for made in programs:
+        yield from _made_holds(ground, made)
+
+
+def _made_holds(ground: Ground, made: Made) -> Lines:
+    """A part of another program has a run.json and no books: it follows from exactly its grid's journals."""
+    folder = ground.folder.part(made.name)
+    run, spec = assemble(folder, made.loaded), read_spec(folder)
+    own = ground.evidence.spec
+    named = (
+        (f"{made.name}/spec.json: run_id", f"{ground.audit.run_id}/{made.name}", spec.run_id),
+        (f"{made.name}/spec.json: grid", made.grid, spec.grid),
+        (f"{made.name}/spec.json: domains", own.domains, spec.domains),
+    )
+    found = [
+        *same_bytes(folder, "run.json", canonical_bytes(run), f"{made.name}/"),
+        *compared("parts", named, RESTORE),
+    ]
+    units = len(run.units)
+    yield from found or [holds("parts", made.name, f"{units} journals", f"{units} journals")]
 
 
 def gates_apart_hold(ground: Ground) -> Lines:

@@ -49,10 +49,11 @@ def made_again(loaded: LoadedProtocol, folder: RunFolder, run: AnyRun, prefix: s
     )
     for name, record, sha256 in made:
         if file_sha256(folder.file(name), what=name) != sha256:
-            yield from _same_bytes(folder, name, canonical_bytes(record), prefix)
+            yield from same_bytes(folder, name, canonical_bytes(record), prefix)
 
 
-def _same_bytes(folder: RunFolder, name: str, made: bytes, prefix: str = "") -> Lines:
+def same_bytes(folder: RunFolder, name: str, made: bytes, prefix: str = "") -> Lines:
+    """A failing line where a stored record isn't what follows from others."""
     stored = read_bytes(folder.file(name), what=name)
     if stored != made:
         expected, found = difference(stored, made)
@@ -120,7 +121,7 @@ def derived_hold(ground: Ground) -> Lines:
         elif not ground.folder.file(name).is_file():
             yield nothing("derived", name, "written by a session, or none", "not written: it can be made")
         else:
-            found = list(_same_bytes(ground.folder, name, make(ground)))
+            found = list(same_bytes(ground.folder, name, make(ground)))
             stored = ground.folder.file(name).stat().st_size
             yield from found or [holds("derived", name, f"{stored} bytes", f"{stored} bytes")]
     yield from report_holds(ground)

@@ -27,6 +27,11 @@ def of_the_run(part: str) -> Any:
     return plant
 
 
+def no_step(case: Any) -> None:
+    """Every row of the run ended at its first token, which the prompt's own forward gives."""
+    case.edit("run.json", lambda run: [unit["checks"].update(steps=1) for unit in run["units"]])
+
+
 def config_of(part: str, **changes: str) -> Any:
     """What was read back of a part's program."""
     return lambda case: case.edit(f"{part}/environment.json", lambda one: one["generation_config"].update(changes))
@@ -41,6 +46,7 @@ def _equivalence(part: str, program: str) -> tuple[Fault, ...]:
             ("the run's own process", of_the_run(part), ALL, ("processes: expected True", "model loads")),
             ("another prompt", in_cell("s0_period", part=part, prompt_sha256="0" * 64), CELL, ("prompt_sha256",)),
             ("another program", config_of(part, **{program: '"other"'}), ALL, (f"{part}: ", f"{program}: expected")),
+            ("a rule besides", config_of(part, no_repeat_ngram_size="3"), ALL, (f"{part}: ", "expected nothing set")),
             ("another environment", in_environment(part, threads=7), ALL, ("environment: expected", "threads=7")),
             ("another placement", in_placement(part, id="third"), ALL, ("placements: expected", "third")),
             ("another protocol", in_part_run(part, protocol_digest="0"), ALL, ("protocol: expected",)),
@@ -63,8 +69,10 @@ OWN_LOOP = (
         for name, plant, rows, words in (
             ("a token of the run", in_cell("s0_period", **CHANGED), CELL, ("own_loop: ", "generated_ids from step 2")),
             ("a captured step on the CPU", in_config(captured="true"), ALL, ("captured: expected false, found true",)),
+            ("a captured unit", in_ran(captured=True), CELLS, ("captured: expected false", "replays: expected")),
+            ("nothing executed", no_step, ALL, ("own_loop: ", "steps executed: expected one or more, found 0")),
             ("another step", in_config(step='"lean, kernels none"'), ALL, ("step: expected", "lean, kernels none")),
-            ("a part by the executor", config_of(LOOP, executor='"graph"'), ALL, ("executor: expected none",)),
+            ("a part by the executor", config_of(LOOP, executor='"graph"'), ALL, ("executor: expected nothing set",)),
             ("a mask left at 1", in_account(part=LOOP, attended=lambda one: one + 1), CELLS, ("columns attended to",)),
             (
                 "a unit less",

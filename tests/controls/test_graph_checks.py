@@ -8,9 +8,14 @@ import msgspec
 import pytest
 from pregate_support.mini_tasks import GRAPH
 
+from harness.canon import sha256_hex
 from harness.checks.taped_graph import GraphSides, Side
+from harness.journal.folder import RunFolder
+from harness.places import Places
+from harness.snapshots.store import run_files
+from harness.verify.run import verify
 
-from .damage import read
+from .damage import edit, forge_audit, read
 from .faults_of_graph import BY_GENERATE, OWN_LOOP
 from .graph_fixtures import CHECKS, GraphCase, compared, red_rows
 from .planting import Fault, other, turns_red
@@ -120,3 +125,40 @@ def test_nothing_to_compare_with_is_red(graph_case: GraphCase) -> None:
     red = red_rows(run.loaded, "graph_equivalence", GraphSides(run, {}))
     assert len(red) == 16
     assert all("comparisons: expected one or more, found none" in one for one in red.values())
+
+
+def _verified(case: GraphCase) -> tuple[str, set[str]]:
+    """The verdict over the case's files, its audit record made to list them; and the steps that fail."""
+    forge_audit(case.run, lambda audit: audit.update(files=run_files(RunFolder(case.run))))
+    found = verify(case.run, Places(case.tree))
+    return found.verdict, {one.step for one in found.lines if one.state not in ("holds", "none")}
+
+
+def _without_journals(case: GraphCase, part: str) -> None:
+    for path in sorted((case.run / part / "journal").glob("*.json"))[1:]:
+        path.unlink()
+
+
+def _of_no_journal(case: GraphCase, part: str) -> None:
+    """Other gold in the part's run.json alone; graph.json names that file."""
+    edit(case.run / part / "run.json", lambda run: run.update(gold={}))
+    named = sha256_hex((case.run / part / "run.json").read_bytes())
+    side = "first_run_sha256" if part == "graph_argmax" else "second_run_sha256"
+    edit(case.run / "graph.json", lambda one: one["against"].update({side: named}))
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("graph_case", "graph_loop"), ("generate_case", "graph_argmax"), ("generate_case", "graph_generate")],
+)
+@pytest.mark.parametrize(
+    ("damage", "step"), [(_without_journals, "parts"), (_of_no_journal, "records")], ids=["journals gone", "run.json"]
+)
+def test_verify_makes_a_part_again_from_its_journals(
+    request: pytest.FixtureRequest, name: str, part: str, damage: Callable[[GraphCase, str], None], step: str
+) -> None:
+    """Digests renewed and the gates over it green: what a part's run.json says must follow from journals."""
+    case: GraphCase = request.getfixturevalue(name)
+    assert _verified(case) == ("holds", set())
+    damage(case, part)
+    assert _verified(case) == ("fails", {step})

@@ -10,6 +10,7 @@ from pregate_support.mini import MINI, make_tree, run_pytest
 
 from harness.plugin.devices import VISIBLE, own_gpu
 
+GIVEN = "0,1,2,3,4,5,6,7"
 SEEN = '''
 """Writes which GPU a process of a gate session sees."""
 import os
@@ -32,22 +33,22 @@ def config(gpus, *, worker=None, workers=0):
 
 @pytest.fixture
 def before_torch(monkeypatch):
-    """A process that hasn't loaded torch, and sees every GPU."""
+    """A process that hasn't loaded torch, and was given eight GPUs."""
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setenv(VISIBLE, "all")
+    monkeypatch.setenv(VISIBLE, GIVEN)
     return monkeypatch
 
 
 @pytest.mark.parametrize(
     ("given", "sees"),
     [
-        (config(None), "all"),
+        (config(None), GIVEN),
         (config("3"), "3"),
         (config("3,5"), "3"),
         (config("3, 5", worker="gw0", workers=2), "3"),
         (config("3, 5", worker="gw1", workers=2), "5"),
         (config("3,5,6", worker="gw1", workers=2), "5"),
-        (config("GPU-1b2c,MIG-9f/0/1", worker="gw1", workers=2), "MIG-9f/0/1"),
+        (config("MIG-1b2c,MIG-9f/0/1", worker="gw1", workers=2), "MIG-9f/0/1"),
     ],
 )
 def test_a_process_sees_its_own_gpu(before_torch, given, sees):
@@ -63,6 +64,12 @@ def test_a_process_sees_its_own_gpu(before_torch, given, sees):
         (config("0", workers=2), "expected a GPU for each of 2 workers, found 1. Name 2 GPUs, or start 1 workers"),
         (config("0,1", workers=3), "expected a GPU for each of 3 workers, found 2"),
         (config("0,0", workers=2), "found 0 twice"),
+        (config("0,00", workers=2), "found 0 and 00, which may be one GPU"),
+        (config("GPU-1b2c,GPU-1B2C9f", workers=2), "found GPU-1b2c and GPU-1B2C9f, which may be one GPU"),
+        (config("0,GPU-1b2c", workers=2), "found numbers and identifiers"),
+        (config("GPU-1b2c,MIG-9f/0/1", workers=2), "or identifiers of two kinds"),
+        (config("0,8", workers=2), "expected GPUs of those that the session was given"),
+        (config("0,1", worker="gw2", workers=2), "worker gw2: expected one of 2 GPUs to itself, found none left"),
         (config("0,", workers=2), "found ''"),
         (config("cuda:0"), "found 'cuda:0'"),
         (config("-1"), "found '-1'"),
@@ -71,7 +78,7 @@ def test_a_process_sees_its_own_gpu(before_torch, given, sees):
     ],
 )
 def test_what_gives_no_process_its_own_is_refused(before_torch, given, found):
-    """Fewer GPUs than workers, one twice, and what CUDA would read as none or as something else."""
+    """Fewer GPUs than workers, one twice or not the session's, and what CUDA would read as none or as another."""
     del before_torch
     with pytest.raises(pytest.UsageError, match=found.replace("'", ".")) as refused:
         own_gpu(given)
@@ -91,9 +98,10 @@ def test_torch_must_not_have_looked_already(monkeypatch):
     ("workers", "seen"), [((), {"controller": "4"}), (("-n", "2"), {"controller": "4", "gw0": "4", "gw1": "7"})]
 )
 def test_the_processes_of_a_session_see_their_own(
-    tmp_path: Path, workers: tuple[str, ...], seen: dict[str, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], seen: dict[str, str]
 ) -> None:
     """In a smoke session that passes; nothing of it stands in the records, which are those of one GPU."""
+    monkeypatch.delenv(VISIBLE, raising=False)
     tree = make_tree(tmp_path / "tree")
     (tmp_path / "seen").mkdir()
     (tree / "seen_gpus.py").write_text(SEEN)

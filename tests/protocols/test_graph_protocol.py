@@ -14,7 +14,7 @@ from harness.protocols.grids import denominators
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.protocols.loops import drawn_loop, loop_check, part_protocol
 from harness.records.kinds import journal_type, run_type
-from harness.records.protocol import GraphCheckProtocol, GraphTaskProtocol, LoopTaskProtocol
+from harness.records.protocol import GateGrid, GraphCheckProtocol, GraphTaskProtocol, LoopTaskProtocol
 from harness.run.request import Options, make_request
 
 replace = msgspec.structs.replace
@@ -84,6 +84,12 @@ def on_the_first_tape(p: Any) -> dict[str, Any]:
     return gate(p, "graph_equivalence", tiers={"smoke": replace(at, grid="smoke_again")})
 
 
+def first_token_only(p: Any) -> dict[str, Any]:
+    """Smoke, and what is made at its budget, end at the prompt's own forward."""
+    cut = {name: replace(p.grids[name], max_new_tokens=1) for name in ("smoke", "smoke_again")}
+    return {"grids": p.grids | cut}
+
+
 def offloaded(p: Any) -> dict[str, Any]:
     """The registered placement leaves a module elsewhere."""
     return {"placements": tuple(replace(one, device_map="auto") for one in p.placements)}
@@ -98,6 +104,38 @@ FAULTS: dict[str, tuple[str, Callable[[Any], dict[str, Any]], str]] = {
         lambda p: gate(p, "graph_equivalence", reach="loop"),
         "gates.graph_equivalence: expected",
     ),
+    "a gate over the programs' cells alone": (
+        NANO,
+        lambda p: gate(p, "graph_equivalence", rows="executed_cells"),
+        "gates.graph_equivalence: expected",
+    ),
+    "a gate over no row": (
+        NANO,
+        lambda p: gate(p, "graph_equivalence", rows="edges"),
+        "gates.graph_equivalence: expected",
+    ),
+    "a record that no row judges": (
+        NANO,
+        lambda p: gate(p, "graph_recorded", rows="edges"),
+        "gates.graph_recorded: expected",
+    ),
+    "a smoke record that no row judges": (
+        NANO,
+        lambda p: gate(p, "smoke_passed", rows="edges"),
+        "gates before formal: expected",
+    ),
+    "no word of how units ran": (NANO, lambda p: without(p, "taped_contract"), "gates.taped_contract: expected"),
+    "no word of how formal units ran": (
+        DEEPSEEK,
+        lambda p: gate(p, "taped_contract", tiers={"smoke": GateGrid(grid="smoke", count=16)}),
+        "gates.taped_contract: expected",
+    ),
+    "a CPU protocol that leaves the conclusion open": (
+        NANO,
+        lambda p: {"prohibited": tuple(one for one in p.prohibited if one.id != "captured")},
+        "prohibited: expected captured",
+    ),
+    "no step to be executed": (NANO, first_token_only, "grids.smoke.max_new_tokens: expected 2 or more"),
     "a formal run without a smoke record": (
         NANO,
         lambda p: without(p, "smoke_passed"),

@@ -63,9 +63,9 @@ def test_two_workers_make_the_formal_run_of_one(shared_formal: Result, formal_ru
     assert {one["id"]: one["passed"] for one in shared_formal.audit["gates"]}["frozen_snapshots"] == 2
 
 
-def test_two_workers_make_the_smoke_run_of_one(mini_tree: Path, smoke_run: Path) -> None:
+def test_two_workers_make_the_smoke_run_of_one(mini_tree: Path, tmp_path: Path, smoke_run: Path) -> None:
     """The same for smoke."""
-    result = run_gates(mini_tree, "-m", "smoke", "-n", "2")
+    result = run_gates(copy_tree(mini_tree, tmp_path / "tree"), "-m", "smoke", "-n", "2")
     assert result.code == 0, result.output
     assert result.run is not None
     assert contents(result.run) == contents(smoke_run)

@@ -28,7 +28,7 @@ from .mini import (
 
 @pytest.fixture(scope="session")
 def mini_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small tree without runs. Shared: sessions may add run folders to it, nothing else."""
+    """A small tree without runs. Shared and read only: a run in it would be another test's smoke record."""
     return make_tree(tmp_path_factory.mktemp("mini") / "tree")
 
 

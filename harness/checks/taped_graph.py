@@ -10,24 +10,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import msgspec
-
-from harness.checks.generation import (
-    NEUTRAL,
-    greedy_steps,
-    output_identity,
-    registered_config,
-    registered_graph,
-    registered_taped,
-    rng_untouched,
-)
-from harness.checks.prompts import batch_alignment, prompt_hashes
-from harness.checks.taped_run import drawn_under_tape, taped_contract
+from harness.checks.generation import NEUTRAL, registered_config, registered_graph, registered_taped
+from harness.checks.program_parts import holds_alone, made_apart, prompt_of_the_run, same_tokens
+from harness.checks.taped_run import taped_contract
 from harness.compare import common_prefix
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import read_record
 from harness.protocols.check_graph import comparisons
 from harness.protocols.grids import RowKey
+from harness.protocols.loops import graph_task
 from harness.records.graph import Compared, Comparing, GraphCell, GraphComparison, NotCompared
 from harness.records.protocol import (
     DrawingProgram,
@@ -37,7 +28,7 @@ from harness.records.protocol import (
     LoopProgram,
     TaskCrnProtocol,
 )
-from harness.records.run import Environment, UnitEvidence
+from harness.records.run import UnitEvidence
 
 GRAPH = "graph.json"
 PARTS: dict[DrawingProgram | LoopProgram, str] = {
@@ -56,7 +47,10 @@ SIDES: dict[Comparing, tuple[DrawingProgram | LoopProgram, ...]] = {
 NOTHING_CAPTURED = "the execution device is the CPU: nothing was captured, and nothing is said of a captured step"
 NOT_NAMED = "the protocol names no other contract"
 
-Pairs = list[tuple[str, object, object]]
+
+def programs_of(protocol: GraphTaskProtocol) -> tuple[DrawingProgram | LoopProgram, ...]:
+    """The programs whose parts the comparisons of the protocol need, in their order."""
+    return tuple(program for one in comparisons(protocol) for program in SIDES[one])
 
 
 @dataclass(frozen=True)
@@ -142,12 +136,8 @@ def _compared(evidence: GraphSides, comparing: Comparing, row: RowKey) -> Differ
     found = [*_made_apart(evidence, comparing, row), *_executed(first, comparing, row)]
     for side in (first, second):
         if side is not evidence.run:
-            found += [*_holds(side, at), *_prompt_of_the_run(evidence.run, side, row, at)]
-    if one.generated_ids != other.generated_ids:
-        step = common_prefix(one.generated_ids, other.generated_ids)
-        left, right = (list(ids[step : step + 4]) for ids in (one.generated_ids, other.generated_ids))
-        found.append(differs(f"{comparing}: {cell_name(at)} generated_ids from step {step}", left, right))
-    return tuple(found)
+            found += [*holds_alone(side, at), *prompt_of_the_run(evidence.run, side, row, at)]
+    return (*found, *same_tokens(one, other, f"{comparing}: {cell_name(at)}"))
 
 
 def _executed(first: RunEvidence, comparing: Comparing, row: RowKey) -> Differences:
@@ -173,20 +163,9 @@ def _made_apart(evidence: GraphSides, comparing: Comparing, row: RowKey) -> list
     run, protocol, programs = evidence.run, _protocol(evidence), SIDES[comparing]
     parts = [evidence.parts[program] for program in programs]
     sides = [part.evidence for part in parts]
-    pids = [{process.pid for process in side.processes} for side in sides]
-    loads = [{process.model_load_id for process in side.processes} for side in (run, *sides)]
     grid = protocol.same_process_replay.grid if comparing == "generate" else run.spec.grid
-    count = len(sides)
-    pairs: Pairs = [
-        ("processes", True, all(one and one <= set(part.pids) for one, part in zip(pids, parts, strict=True))),
-        ("model loads", sum(map(len, loads)), len(set().union(*loads))),
-        ("protocol", [run.loaded.digest] * count, [side.run.protocol_digest for side in sides]),
-        ("grids", [grid] * count, [side.run.grid for side in sides]),
-        ("placements", [run.placement] * count, [side.placement for side in sides]),
-        ("environment", [_bare(run)] * count, [_bare(side) for side in sides]),
-        ("parts of this run", [_part_of(run, side) for side in sides], [side.spec.run_id for side in sides]),
-        ("failures", [], [one.kind for side in sides for one in side.failures]),
-    ]
+    grids = ([grid] * len(sides), [side.run.grid for side in sides])
+    pairs = made_apart(run, sides, [part.pids for part in parts], grids=grids)
     found = [differs(f"{comparing}: {cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other]
     captured = protocol.execution.device == "cuda"
     for program, side in zip(programs, sides, strict=True):
@@ -221,34 +200,5 @@ def _wanted(side: RunEvidence, *, captured: bool) -> dict[str, object]:
     raise RuntimeError(f"{protocol.id} is held against no executor")
 
 
-def _bare(side: RunEvidence) -> Environment:
-    """The environment without what was read back of the program, which `_contract` judges."""
-    return msgspec.structs.replace(side.environment, generation_config={})
-
-
-def _part_of(run: RunEvidence, side: RunEvidence) -> str:
-    return f"{run.spec.run_id}/{side.folder.path.name}"
-
-
-def _holds(side: RunEvidence, row: RowKey) -> Differences:
-    """What is required of a part's cell by itself; the run's own cells have gates of their own."""
-    unit = RowKey(row.unit, "")
-    drawn = isinstance(side.loaded.protocol, TaskCrnProtocol)
-    return (
-        *prompt_hashes(side, row),
-        *output_identity(side, row),
-        *batch_alignment(side, unit),
-        *(drawn_under_tape(side, unit) if drawn else greedy_steps(side, unit)),
-        *rng_untouched(side, unit),
-    )
-
-
-def _prompt_of_the_run(run: RunEvidence, side: RunEvidence, row: RowKey, at: RowKey) -> Differences:
-    one, other = run.prompt(row, row.item).prompt_ids, side.prompt(at, at.item).prompt_ids
-    return () if one == other else (differs(f"{cell_name(row)} prompt IDs", list(one), list(other)),)
-
-
 def _protocol(evidence: GraphSides) -> GraphTaskProtocol:
-    if not isinstance(evidence.run.loaded.protocol, GraphTaskProtocol):
-        raise RuntimeError(f"{evidence.run.loaded.protocol.id} executes no step over a fixed cache")
-    return evidence.run.loaded.protocol
+    return graph_task(evidence.run.loaded)

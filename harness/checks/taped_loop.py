@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from harness.checks.generation import greedy_steps, output_identity, registered_config, rng_untouched
-from harness.checks.prompts import batch_alignment, prompt_hashes
+from harness.checks.generation import registered_config
+from harness.checks.program_parts import Pair, holds_alone, made_apart, prompt_of_the_run, same_tokens
 from harness.compare import common_prefix
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import read_record
 from harness.protocols.grids import RowKey
 from harness.records.profile import SpecialIds
 from harness.records.protocol import LoopCheckProtocol, LoopProgram
-from harness.records.run import Environment
 from harness.records.taped import LoopCell, LoopComparison
 
 LOOP = "loop.json"
@@ -37,12 +36,8 @@ def loop_equivalence(evidence: LoopEvidence, row: RowKey) -> Differences:
     one, other = evidence.generate.cell(row), evidence.own.cell(row)
     found = _made_apart(evidence, row)
     for side in (evidence.generate, evidence.own):
-        found += [*_holds(side, row), *_prompt_of_the_run(evidence.run, side, row)]
-    if one.generated_ids != other.generated_ids:
-        step = common_prefix(one.generated_ids, other.generated_ids)
-        left, right = (list(ids[step : step + 4]) for ids in (one.generated_ids, other.generated_ids))
-        found.append(differs(f"{cell_name(row)} generated_ids from step {step}", left, right))
-    return tuple(found)
+        found += [*holds_alone(side, row), *prompt_of_the_run(evidence.run, side, row, row)]
+    return (*found, *same_tokens(one, other, cell_name(row)))
 
 
 def loop_recorded(evidence: LoopEvidence, row: RowKey) -> Differences:
@@ -76,27 +71,18 @@ def loop_comparison(generate: RunEvidence, own: RunEvidence) -> LoopComparison:
 def _made_apart(evidence: LoopEvidence, row: RowKey) -> list[str]:
     """Two programs in two processes that the session started, neither of them the run's; one environment otherwise."""
     run, sides = evidence.run, (evidence.generate, evidence.own)
-    pids = [{process.pid for process in side.processes} for side in sides]
-    loads = [{process.model_load_id for process in side.processes} for side in (run, *sides)]
     programs = [side.loaded.protocol.by for side in sides if isinstance(side.loaded.protocol, LoopCheckProtocol)]
-    pairs: list[tuple[str, object, object]] = [
+    pairs: list[Pair] = [
         ("programs", ["generate", "own_loop"], programs),
-        ("processes", True, all(one and one <= set(two) for one, two in zip(pids, evidence.pids, strict=True))),
-        ("model loads", sum(map(len, loads)), len(set().union(*loads))),
-        ("protocol", [run.loaded.digest] * 2, [side.run.protocol_digest for side in sides]),
-        ("grids", 1, len({side.run.grid for side in sides})),
-        ("placements", [run.placement] * 2, [side.placement for side in sides]),
-        ("environment", [_apart_from_contract(run)] * 2, [_apart_from_contract(side) for side in sides]),
-        ("parts of this run", [_part_of(run, side) for side in sides], [side.spec.run_id for side in sides]),
-        ("failures", [], [one.kind for side in sides for one in side.failures]),
+        *made_apart(run, sides, evidence.pids, grids=(1, len({side.run.grid for side in sides}))),
         *_contracts(evidence),
     ]
     return [differs(f"{cell_name(row)} {name}", one, other) for name, one, other in pairs if one != other]
 
 
-def _contracts(evidence: LoopEvidence) -> list[tuple[str, object, object]]:
+def _contracts(evidence: LoopEvidence) -> list[Pair]:
     """Both sides' greedy contract, as read back from the model's own config or from the loop."""
-    pairs: list[tuple[str, object, object]] = []
+    pairs: list[Pair] = []
     for side in (evidence.generate, evidence.own):
         protocol = side.loaded.protocol
         if isinstance(protocol, LoopCheckProtocol):
@@ -111,28 +97,3 @@ def _wanted(protocol: LoopCheckProtocol, ids: SpecialIds) -> dict[str, object]:
     if protocol.by == "generate":
         return registered_config(protocol.decode, ids)
     return {"strategy": "argmax", "eos_token_id": ids.eos, "pad_token_id": ids.pad}
-
-
-def _apart_from_contract(side: RunEvidence) -> Environment:
-    return msgspec.structs.replace(side.environment, generation_config={})
-
-
-def _part_of(run: RunEvidence, side: RunEvidence) -> str:
-    return f"{run.spec.run_id}/{side.folder.path.name}"
-
-
-def _holds(side: RunEvidence, row: RowKey) -> Differences:
-    """What is required of every greedy run's cell."""
-    unit = RowKey(row.unit, "")
-    return (
-        *prompt_hashes(side, row),
-        *output_identity(side, row),
-        *batch_alignment(side, unit),
-        *greedy_steps(side, unit),
-        *rng_untouched(side, unit),
-    )
-
-
-def _prompt_of_the_run(run: RunEvidence, side: RunEvidence, row: RowKey) -> Differences:
-    one, other = run.prompt(row, row.item).prompt_ids, side.prompt(row, row.item).prompt_ids
-    return () if one == other else (differs(f"{cell_name(row)} prompt IDs", list(one), list(other)),)

@@ -5,6 +5,7 @@ A gate is written once; which rows it judges, in which tier and out of how many,
 
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import get_args
 
 import pytest
 
@@ -15,22 +16,11 @@ from harness.plugin.session import GateSession, gate_session
 from harness.protocols.grids import RowKey, gate_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.protocol import Gate, Tier
+from harness.records.reaches import Reach
 from harness.snapshots.acceptance import FROZEN
 from harness.snapshots.store import is_frozen
 
-ORDER = (
-    "registration",
-    "smoke_record",
-    "run",
-    "same_process",
-    "loop",
-    "graph",
-    "placement",
-    "replay",
-    "determinism",
-    "snapshots",
-    "tensors",
-)
+ORDER = get_args(Reach)
 
 
 @dataclass(frozen=True, slots=True)

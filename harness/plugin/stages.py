@@ -23,7 +23,7 @@ from harness.gold import recorded_tasks, registered_tasks
 from harness.journal.assemble import read_spec
 from harness.journal.folder import RunFolder, write_once
 from harness.ledgers.close import close_books, close_generation, close_run
-from harness.plugin.graphs import Making, make_graph
+from harness.plugin.graphs import make_graph
 from harness.plugin.loops import make_loop
 from harness.plugin.options import input_folders, sandbox_image
 from harness.plugin.progress import sink_for
@@ -306,7 +306,7 @@ class Stages:
         """What this run's executor gives, beside what its contract is held to."""
         first = self._run()
         _ = first.run
-        return make_graph(first, Making(self.request, self._note_sources, sink_for(self._session.config)))
+        return make_graph(first, self.request, sink_for(self._session.config), self._note_sources)
 
     def _first_of(self, rule: ApartRule) -> RunEvidence:
         """What a pair's other side is held against: this run, or its smoke run for a pair at the smoke budget."""

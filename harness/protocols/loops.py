@@ -25,7 +25,7 @@ from harness.records.taped import TapedContract
 def part_protocol(loaded: LoadedProtocol, program: LoopProgram | DrawingProgram) -> LoadedProtocol:
     """The protocol of a part that the program makes; misuse for a protocol that has no such part."""
     if program == "uncaptured":
-        _graph_task(loaded)
+        graph_task(loaded)
         return loaded  # the same contract: how a step is launched is the request's to say, and the records'
     return drawn_loop(loaded) if program == "drawn_loop" else loop_check(loaded, program)
 
@@ -43,12 +43,12 @@ def loop_check(loaded: LoadedProtocol, program: LoopProgram) -> LoadedProtocol:
     }
     if program != "graph":
         return replace(loaded, protocol=LoopCheckProtocol(**shared))
-    return replace(loaded, protocol=GraphCheckProtocol(**shared, graph=_graph_task(loaded).decode.graph))
+    return replace(loaded, protocol=GraphCheckProtocol(**shared, graph=graph_task(loaded).decode.graph))
 
 
 def drawn_loop(loaded: LoadedProtocol) -> LoadedProtocol:
     """The same tasks, tapes and sampler by the own loop over a cache that grows."""
-    protocol = _graph_task(loaded)
+    protocol = graph_task(loaded)
     contract = {name: getattr(protocol.decode, name) for name in TapedContract.__struct_fields__}
     shared = {name: getattr(protocol, name) for name in TaskCrnProtocol.__struct_fields__}
     shared |= {"decode": TapedContract(**contract | {"cache": "dynamic"})}
@@ -75,7 +75,8 @@ def greedy_contract(protocol: TaskCrnProtocol) -> DecodeContract:
     )
 
 
-def _graph_task(loaded: LoadedProtocol) -> GraphTaskProtocol:
+def graph_task(loaded: LoadedProtocol) -> GraphTaskProtocol:
+    """The protocol, whose steps are executed over a fixed cache; misuse for any other."""
     if not isinstance(loaded.protocol, GraphTaskProtocol):
         raise RuntimeError(f"{loaded.protocol.id} executes no step over a fixed cache")
     return loaded.protocol

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+# In the order in which evidence needs each other: gates are judged in it.
 Reach = Literal[
     "registration",
     "smoke_record",

@@ -10,17 +10,17 @@ from typing import Any
 from harness.canon import canonical_bytes
 from harness.checks import depth_apart, pairs, taped_graph, taped_loop
 from harness.checks.frozen import SmokeEvidence, smoke_passed
-from harness.checks.taped_graph import DRAWN, SIDES, GraphSides, Side
+from harness.checks.taped_graph import DRAWN, GraphSides, Side
 from harness.checks.taped_graph import PARTS as GRAPH_PARTS
+from harness.checks.taped_graph import programs_of as graph_programs
 from harness.checks.taped_loop import PARTS, LoopEvidence
 from harness.errors import HarnessError, JournalError, ModelError
 from harness.evidence import Check, PairEvidence, RunEvidence, VariantEvidence, guarded
 from harness.journal.assemble import assemble, read_spec
 from harness.journal.folder import RunFolder, read_record
-from harness.protocols.check_graph import comparisons
 from harness.protocols.grids import RowKey, gate_rows, placement_rule
 from harness.protocols.load import LoadedProtocol
-from harness.protocols.loops import loop_check, part_protocol
+from harness.protocols.loops import graph_task, loop_check, part_protocol
 from harness.records.audit import SmokeReference
 from harness.records.protocol import (
     ApartRule,
@@ -89,7 +89,7 @@ def programs_of(ground: Ground) -> tuple[Made, ...]:
     if "loop" in reaches:
         found += [Made(name, loop_check(ground.loaded, program), greedy) for program, name in PARTS.items()]
     if "graph" in reaches and isinstance(protocol, GraphTaskProtocol):
-        for program in (program for one in comparisons(protocol) for program in SIDES[one]):
+        for program in graph_programs(protocol):
             grid = ground.evidence.spec.grid if program in DRAWN else greedy
             found.append(Made(GRAPH_PARTS[program], part_protocol(ground.loaded, program), grid))
     return tuple(found)
@@ -209,10 +209,8 @@ def _loop(ground: Ground) -> LoopEvidence:
 
 def _graph(ground: Ground) -> GraphSides:
     """The parts that show what a run's executor gives, each under the protocol that its program derives."""
-    protocol, parts = ground.loaded.protocol, {}
-    if not isinstance(protocol, GraphTaskProtocol):
-        raise RuntimeError(f"{protocol.id} executes no step over a fixed cache")
-    for program in (program for one in comparisons(protocol) for program in SIDES[one]):
+    parts = {}
+    for program in graph_programs(graph_task(ground.loaded)):
         folder = ground.folder.part(GRAPH_PARTS[program])
         parts[program] = Side(RunEvidence(part_protocol(ground.loaded, program), folder), _pids(folder))
     return GraphSides(ground.evidence, parts)

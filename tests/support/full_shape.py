@@ -8,6 +8,8 @@ from harness.model.process import now_us, process_identity
 from harness.protocols.load import load_protocol
 from harness.records.protocol import Placement
 
+from .random_profiles import YARN
+
 SHAPE = {
     "vocab_size": 102400,
     "hidden_size": 2048,
@@ -32,16 +34,7 @@ SHAPE = {
     "norm_topk_prob": False,
     "max_position_embeddings": 163840,
     "rms_norm_eps": 1e-6,
-    "rope_parameters": {
-        "rope_type": "yarn",
-        "rope_theta": 10000.0,
-        "factor": 40.0,
-        "original_max_position_embeddings": 4096,
-        "beta_fast": 32,
-        "beta_slow": 1,
-        "mscale": 0.707,
-        "mscale_all_dim": 0.707,
-    },
+    "rope_parameters": YARN,
     "tie_word_embeddings": False,
     "bos_token_id": 100000,
     "eos_token_id": 100001,

@@ -13,6 +13,16 @@ NANO = PROJECT / "fixtures/models/nano"
 NANO_RANDOM = "nano-random"
 TINY_RANDOM = "tiny-random"
 SHARDS = tuple(f"model-{number:05d}-of-000004.safetensors" for number in range(1, 5))
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 40.0,
+    "original_max_position_embeddings": 4096,
+    "beta_fast": 32,
+    "beta_slow": 1,
+    "mscale": 0.707,
+    "mscale_all_dim": 0.707,
+}
 TINY = {
     "hidden_size": 64,
     "num_hidden_layers": 3,
@@ -20,16 +30,7 @@ TINY = {
     "num_experts_per_tok": 3,
     "moe_intermediate_size": 128,
     "intermediate_size": 96,
-    "rope_parameters": {
-        "rope_type": "yarn",
-        "rope_theta": 10000.0,
-        "factor": 40.0,
-        "original_max_position_embeddings": 4096,
-        "beta_fast": 32,
-        "beta_slow": 1,
-        "mscale": 0.707,
-        "mscale_all_dim": 0.707,
-    },
+    "rope_parameters": YARN,
 }
 
 

@@ -1,4 +1,4 @@
-"""The sampler on the synthetic table (R08 5.1): what it draws on distributions whose CDF is known."""
+"""The sampler on the synthetic table (R08 5.1): what it draws on distributions with known CDFs."""
 
 import torch
 
@@ -18,7 +18,7 @@ def synthetic_outcomes(sampler: InverseCdf) -> tuple[SyntheticOutcome, ...]:
 
 
 def _outcome(sampler: InverseCdf, case: SyntheticCase) -> SyntheticOutcome:
-    row = torch.tensor([case.dense()], dtype=torch.float32)
+    row = torch.tensor([case.dense(sampler.contract.temperature, sampler.contract.top_p)], dtype=torch.float32)
     warped = sampler.warp(row) if case.level == "logits" else Warped(row, row > 0, torch.tensor([False]))
     (drawn,) = sampler.draw_from(warped, case.u)
     return SyntheticOutcome(case=case.name, token=drawn.token, gap=drawn.gap)

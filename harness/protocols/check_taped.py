@@ -1,5 +1,7 @@
 """A protocol of tasks under tapes must agree with itself (R08): tapes, sampler, blocks of grids, contrasts, bands."""
 
+import math
+
 from harness.protocols.check_graph import check_graph
 from harness.protocols.require import known, require
 from harness.records.protocol import GraphTaskProtocol, LoopTaskProtocol, TaskCrnProtocol
@@ -59,6 +61,8 @@ def _check_tapes(protocol: TaskCrnProtocol, where: str) -> None:
 def _check_sampler(protocol: TaskCrnProtocol, where: str) -> None:
     """R08 4.1 and 4.3: the checkpoint's official temperature and top-p, one ID kept at least, the rule by its name."""
     contract, sampler = protocol.decode, protocol.decode.sampler
+    for name, value, most in (("temperature", sampler.temperature, math.inf), ("top_p", sampler.top_p, 1.0)):
+        require(0 < value <= most, f"{where}: decode.sampler.{name}", expected=f"above 0, at most {most}", found=value)
     pairs: tuple[tuple[str, object, object], ...] = (
         ("decode.sampler.temperature", contract.official_temperature, sampler.temperature),
         ("decode.sampler.top_p", contract.official_top_p, sampler.top_p),

@@ -1,7 +1,8 @@
 """The synthetic CDF test of the smoke conditions (R08 5.1): known distributions, u at their edges, the ID each owes.
 
-Every case's CDF is exact in float32 or its u stands far from an edge, so the table holds for any rounding of softmax.
-Registered for temperature 0.3 and top-p 0.95. The cases are data: whoever samples fills in what was drawn, and
+A case's survivors have its own shares under any temperature and top-p: logits are made for the contract, and where
+top-p would filter a survivor, a tail takes as much of the mass as it must. Every CDF is exact in float32 or u stands
+far from an edge, so the table holds for any rounding of softmax. Whoever samples fills in what was drawn, and
 `synthetic_differences` says what differs, without torch.
 """
 
@@ -13,44 +14,78 @@ from typing import Literal
 
 from harness.records.tapes import SamplerRule, SyntheticOutcome
 
-TEMPERATURE, TOP_P = 0.3, 0.95
 VOCABULARY = 102_400  # columns of the registered model's logits
 _STEP = 2.0**-24  # between 0.5 and 1, float32 numbers are this far apart
-_FAR = -60.0  # a logit that top-p always filters beside others near 0
+_FAR = -200.0  # logarithm of a weight that float32 holds as 0 beside 1
+_TAIL = 0.012  # share of a tail's mass before top-p filters it, where nothing forces another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticCase:
-    """`values` by ID over `columns`, `background` elsewhere; `u` in binary64; the ID owed under either rule.
+    """`weights` by ID over `columns` or more, the largest 1; `u` in binary64; the ID owed under either rule.
 
-    Level `logits` goes through the warpers; level `probabilities` begins at the cumulative sum, its zeros filtered.
+    Level `logits` goes through the warpers: the weights' shares are those after top-p, the tail's IDs are what it
+    filters. Level `probabilities` begins at the cumulative sum: the weights are probabilities, and 0 is filtered.
     """
 
     name: str
     level: Literal["logits", "probabilities"]
     columns: int
-    background: float
-    values: tuple[tuple[int, float], ...]
+    weights: tuple[tuple[int, float], ...]
+    tail: Literal["where_needed", "some", "everywhere"]
     u: float
     token_r08: int
     token_v1: int
     gap_r08: bool
 
-    def dense(self) -> list[float]:
-        """All columns in ID order."""
-        row = [self.background] * self.columns
-        for token, value in self.values:
-            row[token] = value
+    def dense(self, temperature: float, top_p: float) -> list[float]:
+        """All columns in ID order: logits under that contract, or the probabilities as they are."""
+        if self.level == "probabilities":
+            row = [0.0] * self.columns
+            for token, weight in self.weights:
+                row[token] = weight
+            return row
+        places, weight = self._tail(1.0 - top_p)
+        row = [temperature * _FAR] * max([self.columns, *(place + 1 for place in places[-1:])])
+        for token in places:
+            row[token] = temperature * math.log(weight)
+        for token, own in self.weights:
+            row[token] = temperature * math.log(own)
         return row
 
+    def _tail(self, filtered: float) -> tuple[list[int], float]:
+        """Ascending IDs that top-p filters and their weight: at most `filtered` of the mass, with any survivor more."""
+        together = sum(weight for _, weight in self.weights)
+        smallest = min(weight for _, weight in self.weights) / together
+        if smallest > filtered:
+            mass = 0.0 if self.tail == "where_needed" else min(_TAIL, filtered / 2)
+        else:
+            mass = (filtered - smallest / 2) / (1 - smallest / 2)
+        if mass == 0.0:
+            return [], 0.0
+        share = mass / (1 - mass)  # beside the survivors' together
+        taken = {token for token, _ in self.weights}
+        if self.tail == "everywhere":
+            places = [place for place in range(self.columns) if place not in taken]
+        else:  # enough of them that each is smaller than any survivor
+            number = max(3, math.ceil(2 * share / smallest))
+            places = [place for place in range(number + len(taken)) if place not in taken][:number]
+        return places, together * share / len(places)
 
-def _logits(name: str, values: dict[int, float], u: float, token: int) -> SyntheticCase:
+
+def _logits(
+    name: str,
+    weights: dict[int, float],
+    u: float,
+    token: int,
+    tail: Literal["where_needed", "some", "everywhere"] = "where_needed",
+) -> SyntheticCase:
     return SyntheticCase(
         name=name,
         level="logits",
         columns=40,
-        background=_FAR,
-        values=tuple(values.items()),
+        weights=tuple(weights.items()),
+        tail=tail,
         u=u,
         token_r08=token,
         token_v1=token,
@@ -58,13 +93,13 @@ def _logits(name: str, values: dict[int, float], u: float, token: int) -> Synthe
     )
 
 
-def _probabilities(name: str, values: dict[int, float], u: float, tokens: tuple[int, int]) -> SyntheticCase:
+def _probabilities(name: str, weights: dict[int, float], u: float, tokens: tuple[int, int]) -> SyntheticCase:
     return SyntheticCase(
         name=name,
         level="probabilities",
         columns=8,
-        background=0.0,
-        values=tuple(values.items()),
+        weights=tuple(weights.items()),
+        tail="where_needed",
         u=u,
         token_r08=tokens[0],
         token_v1=tokens[1],
@@ -73,10 +108,9 @@ def _probabilities(name: str, values: dict[int, float], u: float, tokens: tuple[
 
 
 # Sixteen survivors of equal probability: every edge is a multiple of 1/16, exact; filtered IDs between and around them.
-_SIXTEEN = {3 + 2 * place: 0.0 for place in range(16)}
-_TAIL = {place: 0.3 * math.log(0.064) for place in range(3)}  # together 1.2 % of the mass: within what top-p removes
-_TWO = {17: 0.0, 99_999: 0.0}  # halves
-_QUARTERS = (0.0, 0.3 * math.log(3.0))  # 1/4 and 3/4 at the registered temperature
+_SIXTEEN = {3 + 2 * place: 1.0 for place in range(16)}
+_HALVES = {17: 1.0, 99_999: 1.0}
+_RISING, _FALLING = {2: 1 / 3, 5: 1.0}, {2: 1.0, 5: 1 / 3}  # a quarter and three
 _SHORT = {1: 0.25, 3: 0.5}  # survivors that sum to 0.75: a gap as wide as a quarter
 _ULP = {1: 0.5, 3: 0.5 - _STEP}  # survivors that sum to the largest u there is
 
@@ -92,16 +126,16 @@ CASES: tuple[SyntheticCase, ...] = (
     _logits("u_largest_float32", _SIXTEEN, 1 - _STEP, 33),
     _logits("u_rounds_to_one", _SIXTEEN, 1 - _STEP / 2, 33),
     _logits("u_one", _SIXTEEN, 1.0, 33),
-    _logits("tail_filtered_low", _SIXTEEN | _TAIL, 0.001, 3),
-    _logits("tail_filtered_edge", _SIXTEEN | _TAIL, 1 / 16, 3),
-    _logits("one_survivor_low", {7: 0.0}, 2.0**-65, 7),
-    _logits("one_survivor_high", {7: 0.0}, 1.0, 7),
-    _logits("temperature", {2: _QUARTERS[0], 5: _QUARTERS[1]}, 0.3, 5),
-    _logits("id_order_rising", {2: _QUARTERS[0], 5: _QUARTERS[1]}, 0.2, 2),
-    _logits("id_order_falling", {2: _QUARTERS[1], 5: _QUARTERS[0]}, 0.2, 2),
-    replace(_logits("vocabulary_low", _TWO, 0.5, 17), columns=VOCABULARY),
-    replace(_logits("vocabulary_high", _TWO, 1.0, 99_999), columns=VOCABULARY),
-    replace(_logits("vocabulary_tail", _TWO, 1.0, 99_999), columns=VOCABULARY, background=-5.4),
+    _logits("tail_filtered_low", _SIXTEEN, 0.001, 3, "some"),
+    _logits("tail_filtered_edge", _SIXTEEN, 1 / 16, 3, "some"),
+    _logits("one_survivor_low", {7: 1.0}, 2.0**-65, 7),
+    _logits("one_survivor_high", {7: 1.0}, 1.0, 7),
+    _logits("temperature", _RISING, 0.3, 5),
+    _logits("id_order_rising", _RISING, 0.2, 2),
+    _logits("id_order_falling", _FALLING, 0.2, 2),
+    replace(_logits("vocabulary_low", _HALVES, 0.5, 17), columns=VOCABULARY),
+    replace(_logits("vocabulary_high", _HALVES, 1.0, 99_999), columns=VOCABULARY),
+    replace(_logits("vocabulary_tail", _HALVES, 1.0, 99_999, "everywhere"), columns=VOCABULARY),
     _probabilities("gap_edge", _SHORT, 0.75, (3, 3)),
     _probabilities("gap_inside", _SHORT, 0.75 + _STEP, (7, 3)),
     _probabilities("gap_top", _SHORT, 1.0, (7, 3)),

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -9,26 +10,44 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 
-from harness.decode.icdf import LARGEST, SMALLEST, last_survivor
+from harness.decode.icdf import LARGEST, SMALLEST, InverseCdf, last_survivor
 from harness.decode.synthetic import synthetic_outcomes
 from harness.errors import DecodeError
 from harness.model.rng import rng_states
 from harness.records.tapes import EdgeDistance, NoEdge
-from harness.tapes.synthetic import CASES, TEMPERATURE, TOP_P, VOCABULARY, synthetic_differences
+from harness.tapes.synthetic import CASES, VOCABULARY, synthetic_differences
 from harness.tapes.tape import uniform
 
 from .samplers import LOGITS, R08, RULES, SAMPLERS, ULP, US, V1, contract, one, row, spread
 
+# Temperature and top-p: the registered ones, SmolLM2's, and some that filter nothing, half or nearly all.
+OTHERS = [(0.3, 0.95), (0.2, 0.9), (0.7, 0.8), (1.0, 1.0), (0.05, 0.5), (1.5, 0.999), (0.6, 0.2), (10.0, 0.05)]
+
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_synthetic_table_holds(rule):
-    """R08 5.1: CDF edges and filtered IDs."""
-    assert synthetic_differences(rule, synthetic_outcomes(SAMPLERS[rule])) == ()
+@pytest.mark.parametrize(("temperature", "top_p"), OTHERS, ids=str)
+def test_the_synthetic_table_holds(rule, temperature, top_p):
+    """R08 5.1: CDF edges and filtered IDs, under the registered warpers and those of any other model."""
+    sampler = InverseCdf(msgspec.structs.replace(contract(rule), temperature=temperature, top_p=top_p))
+    assert synthetic_differences(rule, synthetic_outcomes(sampler)) == ()
 
 
-def test_the_table_is_for_the_registered_warpers():
-    """Its cases hold at temperature 0.3 and top-p 0.95."""
-    assert (contract().temperature, contract().top_p) == (TEMPERATURE, TOP_P)
+@pytest.mark.parametrize(("temperature", "top_p"), OTHERS, ids=str)
+def test_what_survives_top_p_is_the_cases_own(temperature, top_p):
+    """Survivors have their shares and nothing else is kept; a tail that a case asks for is there."""
+    sampler = InverseCdf(msgspec.structs.replace(contract(), temperature=temperature, top_p=top_p))
+    for case in CASES:
+        if case.level == "probabilities":
+            continue
+        logits = torch.tensor([case.dense(temperature, top_p)])
+        warped = sampler.warp(logits)
+        shares = torch.tensor([weight for _, weight in case.weights])
+        places = [token for token, _ in case.weights]
+        assert warped.kept[0, places].all()
+        assert float(warped.probabilities.sum() - warped.probabilities[0, places].sum()) == 0.0
+        torch.testing.assert_close(warped.probabilities[0, places], shares / shares.sum())
+        before = 1.0 - float((logits.double() / temperature).softmax(-1)[0, places].sum())
+        assert case.tail == "where_needed" or (before > 1e-4) is (top_p < 1)
 
 
 @given(logits=LOGITS, u=US)

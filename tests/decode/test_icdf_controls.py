@@ -4,6 +4,7 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 import torch
 
@@ -124,6 +125,15 @@ def test_a_faulty_sampler_is_named(rule, fault):
 def test_the_sound_sampler_is_not(rule):
     """The control of the controls."""
     assert synthetic_differences(rule, synthetic_outcomes(InverseCdf(contract(rule)))) == ()
+
+
+@pytest.mark.parametrize("fault", [one for one in EVERY if one is not NoTemperature], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.2, 0.9), (1.0, 0.5), (0.7, 0.05)], ids=str)
+def test_a_faulty_sampler_is_named_under_another_contract(fault, temperature, top_p):
+    """The cases are made for the contract, whatever it registers."""
+    other = msgspec.structs.replace(contract("icdf-v1"), temperature=temperature, top_p=top_p)
+    named = {one.split(":")[0] for one in synthetic_differences("icdf-v1", synthetic_outcomes(fault(other)))}
+    assert NAMED.get(fault, next(iter(named), None)) in named
 
 
 def test_u_not_clamped_at_the_upper_end_is_named():

@@ -186,6 +186,12 @@ def bootstrap(protocol: Any, **changes: Any) -> dict[str, Any]:
     return {"bootstrap": replace(protocol.bootstrap, **changes)}
 
 
+def warpers(protocol: Any, **changes: Any) -> dict[str, Any]:
+    """The sampler's warpers with changed fields, named as official ones too."""
+    official = {f"official_{name}": value for name, value in changes.items()}
+    return decode(protocol, sampler=replace(protocol.decode.sampler, **changes), **official)
+
+
 def again(protocol: Any, **changes: Any) -> dict[str, Any]:
     """The same-process rule with changed fields."""
     return {"same_process_replay": replace(protocol.same_process_replay, **changes)}
@@ -206,6 +212,9 @@ FAULTS = {
     "a tape less": (lambda p: register(p, lambda own: own[:3]), "grids.formal.replicates: .*found T3"),
     "another temperature": (lambda p: sampler(p, temperature=1.0), "sampler.temperature: expected 0.3, found 1.0"),
     "another top-p": (lambda p: sampler(p, top_p=0.9), "sampler.top_p: expected 0.95, found 0.9"),
+    "no mass": (lambda p: warpers(p, top_p=0.0), r"sampler.top_p: expected above 0, at most 1.0, found 0.0"),
+    "more than all": (lambda p: warpers(p, top_p=1.5), r"sampler.top_p: expected above 0, at most 1.0, found 1.5"),
+    "no temperature": (lambda p: warpers(p, temperature=0.0), r"sampler.temperature: expected above 0"),
     "two IDs kept": (lambda p: sampler(p, min_tokens_to_keep=2), "min_tokens_to_keep: expected 1, found 2"),
     "another rule than the name": (lambda p: sampler(p, rule="icdf-v1"), "sampler: expected icdf-v1, found icdf-r08"),
     "no cache": (lambda p: decode(p, use_cache=False), "decode.use_cache: expected True"),

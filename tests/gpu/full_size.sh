@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The DeepSeek protocols on random weights of DeepSeek-V2-Lite's size, in parts of less than ten minutes: docs/full-size.md.
-#   tests/gpu/full_size.sh setup|make|smoke|tasks|graph|formal|resume|depth|completion|placements|memory|workers|split|collect NAME
+#   tests/gpu/full_size.sh setup|make|smoke|tasks|graph|formal|resume|depth|completion|completion-formal|cross|placements|memory|workers|split|collect NAME
 # From the project's root, on a machine with one CUDA device of 40 GiB or more, for `workers` and `split` with two. CHECKPOINT: where the checkpoint is or is to be;
-# HARNESS_INPUTS: folder with the data files; OUT: where compact results go; WHEELS: folder of wheels for `setup`.
+# HARNESS_INPUTS: folder with the data files; STAND_IN: not empty where no container engine is and the tests' stand-in judges programs; OUT: where compact results go; WHEELS: folder of wheels for `setup`.
 set -u
 cd "$(dirname "$0")/../.."
 export PYTHONPATH="$PWD" CUBLAS_WORKSPACE_CONFIG=:4096:8 HF_HUB_OFFLINE=1
@@ -54,6 +54,15 @@ make_it() {
 beside() {  # run: the smoke run of `smoke` and this one, cell by cell
     python -m harness compare "$(newest deepseek-behavior 'smoke-20*T*-port')" "$1"
     echo "== compare whole $1: exit $? (0 equal, 1 different)"
+}
+
+programs() {  # options of a session that judges programs
+    [ -z "${STAND_IN:-}" ] || printf '%s ' -p fake_engine
+}
+
+completion_formal() {  # 20 minutes: the baseline of `cross`
+    # shellcheck disable=SC2046
+    PYTHONPATH="$PYTHONPATH${STAND_IN:+:$PWD/tests/support}" FAKE_ENGINE="" gates formal deepseek-completion "${WHOLE[@]}" $(programs) --baseline "$(passed deepseek-behavior)"
 }
 
 placements() {  # three smoke runs of one grid, compared cell by cell; the whole one is that of `smoke`
@@ -109,6 +118,8 @@ case "${1:-}" in
     resume) gates formal deepseek-behavior "${WHOLE[@]}" --run "$(newest deepseek-behavior 'formal-*-port')" ;;
     depth) gates formal deepseek-depth "${WHOLE[@]}" --baseline "$(passed deepseek-behavior)" ;;
     completion) gates smoke deepseek-completion "${WHOLE[@]}" --baseline "$(passed deepseek-behavior)" ;;
+    completion-formal) completion_formal ;;
+    cross) gates smoke deepseek-cross-source-sampling "${WHOLE[@]}" --baseline "$(passed deepseek-completion)" ;;
     placements) placements ;;
     memory) memory ;;
     workers) workers ;;

@@ -53,7 +53,6 @@ def test_another_device_is_an_error_of_the_command_line(call, tmp_path):
 
 def test_a_converted_profile_wants_its_file(tmp_path):
     """Another file is refused in one line, and nothing is made."""
-    pytest.importorskip("gguf", reason="the extra smollm2 reads GGUF files")
     (tmp_path / "other.gguf").write_bytes(b"GGUF")
     words = ["make-checkpoint", "smollm2", str(tmp_path / "made"), "--source", str(tmp_path / "other.gguf")]
     done = CliRunner().invoke(app, words)

@@ -3,6 +3,7 @@
 import json
 import zipfile
 
+import gguf
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -10,12 +11,10 @@ from tokenizers import Tokenizer
 
 from harness.canon import sha256_hex
 from harness.errors import ModelError, ProtocolError, StorageError
+from harness.model.convert import convert_checkpoint
+from harness.model.gguf_file import LlamaFile, unpermuted
 from harness.places import Places, places
 from harness.protocols.load import read_profile
-
-gguf = pytest.importorskip("gguf", reason="the extra smollm2 reads GGUF files")
-from harness.model.convert import convert_checkpoint  # noqa: E402 - loads gguf
-from harness.model.gguf_file import LlamaFile, unpermuted  # noqa: E402
 
 HIDDEN, HEADS, KEYS, WIDTH, LAYERS = 64, 4, 2, 96, 2
 TEXTS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]

@@ -230,11 +230,16 @@ def test_every_test_folder_is_listed() -> None:
     assert here <= set(listed)
 
 
+def shell_blocks(page: Path) -> list[list[str]]:
+    """The lines of each of a page's shell blocks."""
+    blocks = re.findall(r"^ *```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [[line.strip() for line in block.splitlines() if line.strip()] for block in blocks]
+
+
 def page_commands(page: Path) -> list[str]:
     """Commands of a page's shell blocks, session lines and inline code."""
     text = page.read_text(encoding="utf-8")
-    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    lines = [line.strip() for block in blocks for line in block.splitlines()]
+    lines = [line for block in shell_blocks(page) for line in block]
     lines += re.findall(r"^\$ (.+)$", text, re.MULTILINE)
     lines += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
     return [line for line in dict.fromkeys(lines) if line.startswith(COMMANDS)]

@@ -234,7 +234,7 @@ def page_commands(page: Path) -> list[str]:
     """Commands of a page's shell blocks, session lines and inline code."""
     text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    lines = [line.strip() for block in blocks for line in block.splitlines()]
+    lines = [line.strip() for block in blocks for line in block.replace("\\\n", "").splitlines()]
     lines += re.findall(r"^\$ (.+)$", text, re.MULTILINE)
     lines += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
     return [line for line in dict.fromkeys(lines) if line.startswith(COMMANDS)]
@@ -277,7 +277,7 @@ def pytest_problem(words: list[str], pytest_help: str) -> str | None:
     named = set(re.findall(r"\w+", values.get("-m", "") if words[0] == "pytest" else "")) - {"not", "and", "or"}
     if named - set(MARKERS):
         return f"no marker {' '.join(sorted(named - set(MARKERS)))}"
-    known = (*protocol_ids(), "DIR")  # the folder of an author's own protocol
+    known = (*protocol_ids(), "DIR", "boundary")  # folders of an author's own protocol: any, and the tutorial's
     return None if values.get("--protocol", known[0]) in known else f"no protocol {values['--protocol']}"
 
 

@@ -30,7 +30,7 @@ def registered_gold(loaded: LoadedProtocol, inputs: Sequence[Path], units: Seque
         field = number_field(loaded.protocol, domain)
         if field is not None and ids:
             fields = gold_fields(loaded.protocol, found, domain.name, ids)
-            numbers |= {source_id: gold_number(fields[source_id][field]) for source_id in ids}
+            numbers |= {one: gold_number(fields[one][field], where=f"{field} of {one}") for one in ids}
     return numbers
 
 

@@ -25,6 +25,7 @@ from harness.claims.load import check_claims
 from harness.claims.vocabulary import sources_of
 from harness.errors import ProtocolError, StorageError
 from harness.files import require_writable
+from harness.gold import registered_gold
 from harness.inputs.find import find_inputs
 from harness.inputs.sources import selected_sources
 from harness.model.context import context_of
@@ -146,6 +147,8 @@ def _tried(apart: Path, folder: Path, tokenizer: PromptTokenizer, profile: Profi
     check_gates(protocol, manifest, profile)
     check_fit(protocol, manifest, context)
     loaded = LoadedProtocol(protocol, manifest, profile, protocol_digest(protocol, manifest, profile), apart)
+    units = [unit for grid in protocol.grids for unit in loaded.units(grid, loaded.domains)]
+    registered_gold(loaded, (apart / INPUTS,), units)
     rules = convert(_toml(apart / CLAIM_RULES), ClaimRules, where=CLAIM_RULES, error=ProtocolError, todo=TODO)
     check_claims(CLAIM_RULES, loaded, rules, sources_of(loaded))
     cells = [cell for batch in batches for cell in batch.cells if isinstance(cell, StudyCell)]

@@ -10,6 +10,7 @@ from harness.cli.errors import errors_to_stderr
 from harness.cli.map import Verbs
 from harness.cli.options import Json
 from harness.cli.working import working
+from harness.places import places_of_run
 from harness.protocols.load import load_protocol
 from harness.snapshots.store import accept as accept_run
 from harness.snapshots.store import frozen_folder
@@ -38,5 +39,5 @@ def accept(
     if json:
         show.document(index)
         return
-    where = frozen_folder(load_protocol(index.protocol, digest=index.protocol_digest).results)
+    where = frozen_folder(load_protocol(index.protocol, places_of_run(run), index.protocol_digest).results)
     show.line(f"{index.protocol}: {len(index.units)} files frozen from run {index.run_sha256} in {where}")

@@ -20,7 +20,7 @@ from harness.snapshots.environments import environment_facts
 
 Common = Sequence[tuple[SideUnit, SideUnit]]
 NOT_HELD = "not held by frozen results"
-OF_SOURCES = ("gold", "tasks")
+OF_SOURCES = ("gold", "tasks", "answers")
 # Fields of a protocol that decide tokens, before its titles, gates and conclusions.
 DECIDING = (
     "decode",

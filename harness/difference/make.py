@@ -13,7 +13,7 @@ from harness.difference.side import Side, SideUnit
 from harness.difference.tokens import Decoders
 from harness.difference.traces import trace_fields, trace_pair
 from harness.errors import ComparisonError
-from harness.places import Places, places
+from harness.places import Places, places, places_of_run
 from harness.records.difference import (
     CellGroup,
     CellPair,
@@ -49,7 +49,8 @@ def read_sides(one: Path, other: Path, *, tree: Places | None = None) -> tuple[S
     if folders[0].samefile(folders[1]):
         found = f"one folder twice, {folders[0].name}"
         raise ComparisonError(f"{one} and {other}", expected="two things", found=found, todo=NAME_TWO)
-    a, b = (_side(path, tree or places()) for path in folders)
+    tree = tree or places()
+    a, b = (_side(path, beside, tree) for path, beside in (folders, folders[::-1]))
     if a.family != b.family:
         where = f"{a.name} and {b.name}"
         raise ComparisonError(where, expected="one kind of protocol", found=f"{a.family} and {b.family}", todo=NAME_TWO)
@@ -77,8 +78,11 @@ def _folder(path: Path) -> Path:
     return named
 
 
-def _side(path: Path, tree: Places) -> Side:
-    return run_side(path, tree) if (path / RUN_FILE).is_file() else frozen_side(path, tree)
+def _side(path: Path, beside: Path, tree: Places) -> Side:
+    """Frozen results hold no protocol: an author's own may be the one that the run beside them keeps a copy of."""
+    if (path / RUN_FILE).is_file():
+        return run_side(path, tree)
+    return frozen_side(path, places_of_run(beside, tree))
 
 
 @dataclass(frozen=True)

@@ -58,12 +58,12 @@ from harness.snapshots.store import JUDGEMENTS, read_audit
 RUN, LEDGER, AUDIT = "run.json", "ledger.json", "audit.json"
 NONE = "none"
 BUDGET = "parameters.max_new_tokens"  # the unit says it itself
-# What judges outputs and makes none: file -> fields of it, all where none is named.
+# What judges outputs and makes none: file -> fields of it, all where none is named. An author's functions are the
+# protocol's, by digest; what they gave is in the accounts.
 JUDGING: Mapping[str, tuple[str, ...]] = {
     "gold.json": (),
     "tasks.json": (),
     "answers.json": (),
-    "scores.json": (),
     "baseline.json": ("run_sha256",),
     "sandbox.json": ("image_id", "python", "harness_sha256", "limits"),
 }

@@ -121,7 +121,7 @@ def registered(protocol_id: str, digest: str, path: Path, tree: Places) -> Regis
             f"{path}: protocol {protocol_id}",
             expected="a protocol of this tree or of the folder's own",
             found="no such folder",
-            todo="Add the protocol's folder to fixtures/protocols.",
+            todo="Add the protocol's folder to fixtures/protocols, or name an author's own in HARNESS_PROTOCOLS.",
         )
     kinds, why = [], []
     for one in trees:

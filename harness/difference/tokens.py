@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.canon import escaped
 from harness.difference.side import Side
 from harness.errors import HarnessError
-from harness.places import Places
+from harness.places import Places, places
 from harness.prompts.tokenizer import PromptTokenizer, locate_tokenizer
 from harness.records.difference import Decoded, NotDecoded
 from harness.records.protocol import AnyProtocol
@@ -53,11 +53,16 @@ def _decoder_of(side: Side, checkpoint: Path | None) -> Decoder:
         return Decoder(f"protocol {side.protocol} isn't here under the side's digest: {found.why}")
     if (reason := _foreign(side, found.loaded.protocol, found.loaded.manifest.tokenizer_sha256)) is not None:
         return Decoder(reason)
-    tree = Places(found.loaded.folder.parents[2])
     try:
-        return Decoder(locate_tokenizer(found.loaded, checkpoint, tree))
+        return Decoder(locate_tokenizer(found.loaded, checkpoint, _tree_of(found.loaded.home)))
     except HarnessError as error:
         return Decoder(str(error))
+
+
+def _tree_of(home: Path) -> Places:
+    """The tree that a protocol's folder lies in; for an author's own, which may lie anywhere, the one in use."""
+    tree = Places(home.parent.parent.parent)
+    return tree if tree.protocols == home.parent else places()
 
 
 def _foreign(side: Side, protocol: AnyProtocol, registered: str) -> str | None:

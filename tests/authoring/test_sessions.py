@@ -7,11 +7,13 @@ import sys
 
 import pytest
 
-from harness.canon import canonical_bytes, digest
+from harness.canon import canonical_bytes, digest, ids_sha256
 from harness.claims.view import judged_view
+from harness.difference.make import compare_sides
 from harness.export.rows import rows
 from harness.journal.folder import RunFolder
 from harness.places import Places
+from harness.records.difference import Decoded
 from harness.report.make import write_report
 from harness.verify.run import verify
 
@@ -63,10 +65,16 @@ def test_a_smoke_session_passes(smoke, kind):
     assert set(GATES) <= set(gates)
 
 
-def test_a_formal_session_passes_and_verifies(tree, frozen):
-    """A tied model with layers on disk, a fresh process, a claim that holds or doesn't: and the folder verifies."""
+@pytest.fixture(scope="session")
+def formal(tree, frozen):
+    """A formal session of the Qwen2 study. Read only."""
     named = ("--run", "reports/qwen2-study/formal-1")
-    session = run_gates(tree, "-m", "formal", *named, protocol=str(frozen("qwen2")))
+    return run_gates(tree, "-m", "formal", *named, protocol=str(frozen("qwen2")))
+
+
+def test_a_formal_session_passes_and_verifies(tree, formal):
+    """A tied model with layers on disk, a fresh process, a claim that holds or doesn't: and the folder verifies."""
+    session = formal
     assert session.code == 0, session.output[-3000:]
     gates = {gate["id"]: gate["passed"] for gate in session.audit["gates"]}
     assert gates["placement_equivalence"] == 8
@@ -89,6 +97,50 @@ def test_a_run_needs_nothing_of_the_folder_it_came_from(copied, tmp_path):
             cwd=root, env=environment(root), capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_result_is_accepted_and_compared_by_a_process_that_knows_no_study(formal, tree, tmp_path):
+    """Frozen, and held against the run beside it: by that run's own copy of the protocol, else by a refusal."""
+    root = tmp_path / "tree"
+    run = root / formal.folder.relative_to(tree)
+    shutil.copytree(formal.folder, run)
+    (root / "fixtures").symlink_to(tree / "fixtures", target_is_directory=True)
+
+    def verb(*words):
+        command = [sys.executable, "-m", "harness", *map(str, words)]
+        return subprocess.run(
+            command, cwd=root, env=environment(root), capture_output=True, text=True, check=False
+        )  # fmt: skip
+
+    done = verb("snapshots", "accept", run)
+    assert (done.returncode, done.stderr) == (0, "")
+    frozen_at = root / "snapshots" / run.parent.name
+    assert f"in {frozen_at}/formal" in done.stdout
+    done = verb("compare", frozen_at, run)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shutil.copytree(frozen_at, root / "snapshots" / "again")
+    done = verb("compare", frozen_at, root / "snapshots" / "again")
+    assert done.returncode == 2
+    assert "or name an author's own in HARNESS_PROTOCOLS" in done.stderr
+
+
+def test_two_runs_are_compared_and_a_token_is_decoded(copied, smoke):
+    """What functions gave and an expected text are no reason for a difference; a changed token is shown as text."""
+    run = smoke("llama").folder
+    assert compare_sides(copied, run, tree=Places(copied.parents[2])).facts == ()
+
+    def other_token(evidence):
+        cell = evidence["cells"][0]
+        cell["generated_ids"][1] = 30 if cell["generated_ids"][1] != 30 else 31
+        cell["generated_sha256"] = ids_sha256(cell["generated_ids"])
+
+    for path in copied.glob("audit.json*"):
+        path.unlink()
+    reseal(copied, other_token)
+    record = compare_sides(copied, run, tree=Places(copied.parents[2]))
+    (cell,) = [one for one in record.cells if not one.equal]
+    assert cell.found.parting.step == 1
+    assert isinstance(cell.found.parting.a.text, Decoded)
 
 
 def test_the_copy_is_held_to_the_protocols_digest(copied, tmp_path):

@@ -231,9 +231,10 @@ def test_every_test_folder_is_listed() -> None:
 
 
 def shell_blocks(page: Path) -> list[list[str]]:
-    """The lines of each of a page's shell blocks."""
+    """The lines of each of a page's shell blocks, a line that a backslash continues as one."""
     blocks = re.findall(r"^ *```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    return [[line.strip() for line in block.splitlines() if line.strip()] for block in blocks]
+    joined = [block.replace("\\\n", "") for block in blocks]
+    return [[line.strip() for line in block.splitlines() if line.strip()] for block in joined]
 
 
 def page_commands(page: Path) -> list[str]:
@@ -282,7 +283,7 @@ def pytest_problem(words: list[str], pytest_help: str) -> str | None:
     named = set(re.findall(r"\w+", values.get("-m", "") if words[0] == "pytest" else "")) - {"not", "and", "or"}
     if named - set(MARKERS):
         return f"no marker {' '.join(sorted(named - set(MARKERS)))}"
-    known = (*protocol_ids(), "DIR")  # the folder of an author's own protocol
+    known = (*protocol_ids(), "DIR", "boundary")  # folders of an author's own protocol: any, and the tutorial's
     return None if values.get("--protocol", known[0]) in known else f"no protocol {values['--protocol']}"
 
 

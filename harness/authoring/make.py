@@ -20,6 +20,7 @@ from harness.authoring.comments import CLAIM_COMMENTS, CLAIM_HEAD, COMMENTS, HEA
 from harness.authoring.draft import study_content
 from harness.authoring.profile import profile_of
 from harness.authoring.toml import document
+from harness.checks.judges import check_judges
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import check_claims
 from harness.claims.vocabulary import sources_of
@@ -145,6 +146,7 @@ def _tried(apart: Path, folder: Path, tokenizer: PromptTokenizer, profile: Profi
     check_manifest(protocol, manifest)
     check_gates(protocol, manifest, profile)
     check_fit(protocol, manifest, context)
+    check_judges(protocol, manifest, found, folder)
     loaded = LoadedProtocol(protocol, manifest, profile, protocol_digest(protocol, manifest, profile), apart)
     rules = convert(_toml(apart / CLAIM_RULES), ClaimRules, where=CLAIM_RULES, error=ProtocolError, todo=TODO)
     check_claims(CLAIM_RULES, loaded, rules, sources_of(loaded))

@@ -14,7 +14,7 @@ from harness.canon import sha256_hex
 from harness.embedding import Embedding, read_embedding
 from harness.errors import HarnessError, JournalError
 from harness.files import read_bytes
-from harness.gold import registered_gold, registered_tasks
+from harness.gold import registered_answers, registered_gold, registered_tasks
 from harness.journal.assemble import read_environment, read_placement, read_run, read_spec, units_by_key
 from harness.journal.folder import RunFolder, failures, journals, read_journal, read_record
 from harness.ledgers.book import AnyLedger, ledger_type
@@ -178,6 +178,11 @@ class RunEvidence:
     def registered_gold(self) -> dict[str, str]:
         """Final numbers by source ID as the registered inputs hold them now."""
         return registered_gold(self.loaded, self.inputs, self.keys)
+
+    @cached_property
+    def registered_answers(self) -> dict[str, str]:
+        """Expected texts by source ID as the registered inputs hold them now."""
+        return registered_answers(self.loaded, self.inputs, self.keys)
 
     @cached_property
     def registered_baseline(self) -> Baseline:

@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.canon import text_sha256
-from harness.evaluate.number import gold_number
-from harness.inputs.find import find_inputs
+from harness.errors import InputError
+from harness.evaluate.number import GOLD_MARKER, gold_number
+from harness.inputs.find import FoundInputs, find_inputs
 from harness.inputs.sources import gold_fields, source_texts
 from harness.protocols.grids import UnitKey, is_executed, number_field
 from harness.protocols.load import LoadedProtocol
-from harness.records.protocol import StudyProtocol
+from harness.records.manifest import FrozenSource, Manifest
+from harness.records.protocol import Protocol, StudyProtocol
 from harness.records.run import CodeTask
 from harness.records.sandbox import Task
-from harness.records.study import ExactJudge, PatternJudge
+from harness.records.study import ExactJudge, NumberJudge, PatternJudge
+
+GOLD_TODO = "Write the expected answer into the file, or leave the row out, before the protocol is frozen."
 
 
 def registered_gold(loaded: LoadedProtocol, inputs: Sequence[Path], units: Sequence[UnitKey]) -> dict[str, str]:
@@ -30,8 +34,32 @@ def registered_gold(loaded: LoadedProtocol, inputs: Sequence[Path], units: Seque
         field = number_field(loaded.protocol, domain)
         if field is not None and ids:
             fields = gold_fields(loaded.protocol, found, domain.name, ids)
-            numbers |= {one: gold_number(fields[one][field], where=f"{field} of {one}") for one in ids}
+            numbers |= {one: _number(loaded.protocol, fields[one][field], f"{field} of {one}") for one in ids}
     return numbers
+
+
+def check_gold(protocol: Protocol, found: FoundInputs, manifest: Manifest) -> None:
+    """What a study's judges compare with is there for every frozen source: a number, a text that isn't blank.
+
+    InputError names domain, source and field; a study whose judge has nothing to compare with isn't frozen.
+    """
+    judges = protocol.evaluators.judges if isinstance(protocol, StudyProtocol) else ()
+    for judge in judges:
+        field = judge.field if isinstance(judge, NumberJudge | ExactJudge | PatternJudge) else ""
+        sources = [one for one in manifest.sources if one.domain == judge.domain and isinstance(one, FrozenSource)]
+        ids = [one.source_id for one in sources if field]
+        for source_id, fields in (gold_fields(protocol, found, judge.domain, ids) if ids else {}).items():
+            if isinstance(judge, NumberJudge):
+                _number(protocol, fields[field], f"{field} of {source_id}")
+            elif not fields[field].strip():
+                where = f"gold of {source_id}: field {field}"
+                raise InputError(where, expected="an expected text", found="an empty one", todo=GOLD_TODO)
+
+
+def _number(protocol: Protocol, answer: str, where: str) -> str:
+    """The number of a gold field. A study's may be the number alone; others end their answer in `#### N`."""
+    alone = isinstance(protocol, StudyProtocol) and GOLD_MARKER not in answer
+    return gold_number(f"{GOLD_MARKER} {answer}" if alone else answer, where=where)
 
 
 def registered_answers(loaded: LoadedProtocol, inputs: Sequence[Path], units: Sequence[UnitKey]) -> dict[str, str]:

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.errors import ProtocolError
+
 STUDIES = "HARNESS_PROTOCOLS"
 OF_A_RUN = "protocol"
 
@@ -70,8 +72,15 @@ def places() -> Places:
 
 
 def include(folders: Iterable[Path]) -> None:
-    """Name folders of an author's own protocols to this process and to every one that it starts."""
+    """Name folders of an author's own protocols to this process and to every one that it starts.
+
+    ProtocolError for a path that holds the separator of paths: no other process could be told of it.
+    """
     listed = places().with_studies(folder.resolve() for folder in folders).studies
+    for folder in listed:
+        if os.pathsep in str(folder):
+            todo = "Give the folders another name."
+            raise ProtocolError(str(folder), expected=f"a path without {os.pathsep}", found="one with it", todo=todo)
     os.environ[STUDIES] = os.pathsep.join(map(str, listed))
 
 

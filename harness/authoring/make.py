@@ -20,12 +20,12 @@ from harness.authoring.comments import CLAIM_COMMENTS, CLAIM_HEAD, COMMENTS, HEA
 from harness.authoring.draft import study_content
 from harness.authoring.profile import profile_of
 from harness.authoring.toml import document
+from harness.checks.judges import check_judges
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import check_claims
 from harness.claims.vocabulary import sources_of
 from harness.errors import ProtocolError, StorageError
 from harness.files import require_writable
-from harness.gold import registered_gold
 from harness.inputs.find import find_inputs
 from harness.inputs.sources import selected_sources
 from harness.model.context import context_of
@@ -146,9 +146,8 @@ def _tried(apart: Path, folder: Path, tokenizer: PromptTokenizer, profile: Profi
     check_manifest(protocol, manifest)
     check_gates(protocol, manifest, profile)
     check_fit(protocol, manifest, context)
+    check_judges(protocol, manifest, found, folder)
     loaded = LoadedProtocol(protocol, manifest, profile, protocol_digest(protocol, manifest, profile), apart)
-    units = [unit for grid in protocol.grids for unit in loaded.units(grid, loaded.domains)]
-    registered_gold(loaded, (apart / INPUTS,), units)
     rules = convert(_toml(apart / CLAIM_RULES), ClaimRules, where=CLAIM_RULES, error=ProtocolError, todo=TODO)
     check_claims(CLAIM_RULES, loaded, rules, sources_of(loaded))
     cells = [cell for batch in batches for cell in batch.cells if isinstance(cell, StudyCell)]

@@ -1,7 +1,7 @@
 """What an author's function gives for the cells of a run, in a process apart; and whether the run's scores are that.
 
-The function is called once while the run is made and once more where its scores are judged: a function whose answer
-depends on anything but the text and the gold fields is found out.
+The function is called once while the run is made and once more, from the last cell to the first, where its scores are
+judged: one whose answer changes from call to call, or hangs on the calls before it, is found out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,8 +15,7 @@ from harness.gold import judged_fields
 from harness.ledgers.text import observed_text
 from harness.protocols.grids import RowKey, UnitKey
 from harness.protocols.load import LoadedProtocol
-from harness.protocols.modules import module_file
-from harness.records.protocol import StudyProtocol
+from harness.protocols.modules import function_judges, module_file
 from harness.records.run import UnitEvidence
 from harness.records.study import FunctionJudge, FunctionScore, StudyRun
 
@@ -38,24 +37,33 @@ def function_scores(evidence: RunEvidence, row: RowKey) -> Differences:
 
 
 def scores_given(
-    loaded: LoadedProtocol, units: Sequence[UnitEvidence], inputs: Sequence[Path], keys: Sequence[UnitKey]
+    loaded: LoadedProtocol,
+    units: Sequence[UnitEvidence],
+    inputs: Sequence[Path],
+    keys: Sequence[UnitKey],
+    *,
+    backwards: bool = False,
 ) -> tuple[FunctionScore, ...]:
     """What the registered functions give for the cells of the units, by domain, then in the units' order.
 
-    InputError where a function's source isn't the registered one.
+    `backwards`: asked from the last cell to the first. InputError where a function's source isn't the registered one.
     """
-    protocol = loaded.protocol
-    judges = protocol.evaluators.judges if isinstance(protocol, StudyProtocol) else ()
     return tuple(
         score
-        for judge in judges
-        if isinstance(judge, FunctionJudge)
-        for score in _scores(loaded, judge, units, judged_fields(loaded, inputs, keys, judge.domain))
+        for judge in function_judges(loaded.protocol)
+        for score in _scores(
+            loaded, judge, units, judged_fields(loaded, inputs, keys, judge.domain), backwards=backwards
+        )
     )
 
 
 def _scores(
-    loaded: LoadedProtocol, judge: FunctionJudge, units: Sequence[UnitEvidence], fields: dict[str, dict[str, str]]
+    loaded: LoadedProtocol,
+    judge: FunctionJudge,
+    units: Sequence[UnitEvidence],
+    fields: dict[str, dict[str, str]],
+    *,
+    backwards: bool,
 ) -> Iterator[FunctionScore]:
     own = [unit for unit in units if unit.domain == judge.domain]
     cells = [(unit, cell) for unit in own for cell in cells_by_condition(loaded.protocol, unit).values()]
@@ -64,7 +72,8 @@ def _scores(
     ]
     calls = [Call(text, fields[unit.source_id]) for text, (unit, _) in zip(texts, cells, strict=True)]
     file = module_file(loaded.folder, judge.module)
-    given = call_function(file, judge.source_sha256, judge.function, calls, timeout_ms=judge.timeout_ms)
+    step = -1 if backwards else 1
+    given = call_function(file, judge.source_sha256, judge.function, calls[::step], timeout_ms=judge.timeout_ms)[::step]
     for (unit, cell), text, one in zip(cells, texts, given, strict=True):
         yield FunctionScore(
             source_id=unit.source_id,
@@ -85,10 +94,12 @@ def _run(evidence: RunEvidence) -> StudyRun:
 
 
 def _again(evidence: RunEvidence) -> tuple[FunctionScore, ...]:
-    """Given anew, once for a piece of evidence."""
+    """Given anew in the other order, once for a piece of evidence."""
     cache = evidence.__dict__
     if "_scores_again" not in cache:
-        cache["_scores_again"] = scores_given(evidence.loaded, _run(evidence).units, evidence.inputs, evidence.keys)
+        cache["_scores_again"] = scores_given(
+            evidence.loaded, _run(evidence).units, evidence.inputs, evidence.keys, backwards=True
+        )
     scores: tuple[FunctionScore, ...] = cache["_scores_again"]
     return scores
 

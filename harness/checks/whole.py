@@ -22,6 +22,7 @@ from harness.records.kinds import JudgedRun
 from harness.records.protocol import Placement
 from harness.records.run import Failure, PlacementFacts, Run, RunSpec
 from harness.records.sampling import SampledRun
+from harness.records.study import StudyRun
 from harness.records.taped import TapedRun
 
 _LAYER = re.compile(r"model\.layers\.(\d+)")
@@ -117,6 +118,7 @@ def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:
         ("name of the result", result, evidence.run.result_name),
         ("sources whose gold number isn't the registered one", [], _other_gold(evidence)),
         ("sources whose code task isn't the registered one", [], _other_tasks(evidence)),
+        ("sources whose expected text isn't the registered one", [], _other_answers(evidence)),
         ("failures of other units", [], [_identity(one) for one in evidence.failures if _identity(one) not in planned]),
     )
     found = tuple(differs(f"{row.item} {what}", one, other) for what, one, other in pairs if one != other)
@@ -149,6 +151,13 @@ def _other_tasks(evidence: RunEvidence) -> list[str]:
     if not isinstance(evidence.run, JudgedRun):
         return []
     registered, recorded = recorded_tasks(evidence.registered_tasks), evidence.run.tasks
+    return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))
+
+
+def _other_answers(evidence: RunEvidence) -> list[str]:
+    if not isinstance(evidence.run, StudyRun):
+        return []
+    registered, recorded = evidence.registered_answers, evidence.run.answers
     return sorted(name for name in {*registered, *recorded} if registered.get(name) != recorded.get(name))
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from harness.records.protocol import Protocol
+
 APART: Mapping[str, str] = {
     "replay": r"re-?play|reproduc|re-?run\b|repeated|regenerat|replicat(ion|ed)\b|(second|fresh) process"
     r"|independent(ly)? (sub|run|process)|复现|复跑|重放|重跑|再现|重新(运行|生成)",
@@ -117,21 +119,45 @@ class Facets:
         return self.apart <= said.apart and self.condition <= said.condition
 
 
-def facets_in(text: str, conditions: Iterable[str]) -> Facets:
+@dataclass(frozen=True, slots=True)
+class OwnNames:
+    """Names of a protocol's own: all of its conditions, and the domains that no word of DOMAINS stands for."""
+
+    conditions: tuple[str, ...]
+    domains: tuple[str, ...]
+
+
+def own_names(protocol: Protocol) -> OwnNames:
+    """The names that a write-up may use of this protocol's conditions and domains."""
+    domains = tuple(domain.name for domain in protocol.domains if domain.name not in DOMAINS)
+    return OwnNames(tuple(condition.id for condition in protocol.conditions), domains)
+
+
+def facets_in(text: str, own: OwnNames) -> Facets:
     """What the words of a text are about."""
     found = {
         kind: frozenset(name for name, words in table.items() if words.search(text)) for kind, table in _WORDS.items()
     }
-    named = frozenset(name for name in conditions if re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?!\w)", text))
-    return Facets(found["apart"], found["measure"], found["domain"], named)
+    named = [name for name in own.conditions if re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?!\w)", text)]
+    lower = text.lower()
+    domains = [one for one in own.domains if re.search(rf"(?<![\w'’.-]){re.escape(one.lower())}(?![\w-])", lower)]
+    return Facets(found["apart"], found["measure"], found["domain"] | {*domains}, frozenset(named))
 
 
-def facets_of(names: Iterable[str]) -> Facets:
+def facets_of(names: Iterable[str], own: OwnNames) -> Facets:
     """What a count is about whose place in a record goes through these fields, domains and conditions."""
-    listed = [facet for name in names for facet in FIELDS.get(name, (name,))]
+    given = list(names)
+    listed = [facet for name in given for facet in FIELDS.get(name, (name,))]
     return Facets(
         frozenset(listed) & {*APART},
         frozenset(listed) & {*MEASURES},
-        frozenset(listed) & {*DOMAINS},
-        frozenset(name for name in listed if re.fullmatch(r"s\d_\w+", name)),
+        (frozenset(listed) & {*DOMAINS}) | (frozenset(given) & {*own.domains}),
+        frozenset(name for name in listed if re.fullmatch(r"s\d_\w+", name)) | (frozenset(given) & {*own.conditions}),
     )
+
+
+def facets_of_source(source: str, own: OwnNames) -> Facets:
+    """What a figure of a claim is about, by its source's name: the measure, a domain, a condition."""
+    measure, _, rest = source.partition(".")[2].partition(".")
+    parts = [name for name in (*own.conditions, *own.domains, *DOMAINS) if f".{name}." in f".{rest}."]
+    return facets_of([measure, *parts, *(("replay",) if source.startswith("replay.") else ())], own)

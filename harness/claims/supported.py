@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from harness.claims.facets import APART, Facets, facets_of
+from harness.claims.facets import APART, Facets, OwnNames, facets_of, facets_of_source, own_names
 from harness.claims.own import OwnCells, own_cells
 from harness.claims.quoted import Quoted
 from harness.claims.view import RunView
@@ -60,11 +60,11 @@ class Supported:
 
 def supported(view: RunView, claims: Claims) -> Supported:
     """Everything that a judged run gives a write-up to quote."""
-    found = Supported(own_cells(view), frozenset(_again(view)))
+    found, names = Supported(own_cells(view), frozenset(_again(view))), own_names(view.loaded.protocol)
     if view.folder.file("statistics.json").exists():
-        _walk(msgspec.to_builtins(view.statistics), (), found)
+        _walk(msgspec.to_builtins(view.statistics), (), found, names)
     for gate in view.audit.gates:
-        found.facts.append(Fact(gate.passed, gate.registered, f"audit.{gate.id}", facets_of([gate.id])))
+        found.facts.append(Fact(gate.passed, gate.registered, f"audit.{gate.id}", facets_of([gate.id], names)))
     _claimed(view, claims, found)
     found.sizes |= set(_sizes(view))
     return found
@@ -78,33 +78,34 @@ def _again(view: RunView) -> Iterator[str]:
         scope = next((one for tier, one in gate.tiers.items() if tier == view.audit.tier), None)
         if account is not None and scope is not None and account.passed == account.registered:
             cells = denominators(protocol, scope.grid, len(view.spec.domains)).cells
-            yield from facets_of([gate.id]).apart & AGAIN if cells >= view.sizes.cells else ()
+            yield from facets_of([gate.id], own_names(protocol)).apart & AGAIN if cells >= view.sizes.cells else ()
 
 
 def _claimed(view: RunView, claims: Claims, found: Supported) -> None:
     """The figures of claims; what was made apart may also be said to be so many of the run's own cells."""
+    names = own_names(view.loaded.protocol)
     for claim in claims.permitted:
         for one in claim.figures:
-            facets = facets_of([one.source.split(".")[1], *(("replay",) if one.source.startswith("replay.") else ())])
-            facets |= facets_of(["conditioned"] if claim.heading == "diagnostics" else [])
+            facets = facets_of_source(one.source, names)
+            facets |= facets_of(["conditioned"] if claim.heading == "diagnostics" else [], names)
             found.facts.append(Fact(one.count, one.of, one.source, facets))
             if one.source == "replay.cells":
                 found.facts.append(Fact(one.count, view.sizes.cells, f"{one.source} {OF_ALL}", facets))
 
 
-def _walk(value: Any, path: tuple[str, ...], found: Supported) -> None:
+def _walk(value: Any, path: tuple[str, ...], found: Supported, names: OwnNames) -> None:
     """Counts, sums and means of a record, by the fields and groups that they stand in."""
     if isinstance(value, dict):
         path += tuple(str(value[name]) for name in NAMES if isinstance(value.get(name), str) and value[name])
         if {"count", "of"} <= {*value} and isinstance(value["count"], int):
-            found.facts.append(Fact(value["count"], value["of"], ".".join(path), facets_of(path)))
+            found.facts.append(Fact(value["count"], value["of"], ".".join(path), facets_of(path, names)))
         if {"sum", "n"} <= {*value} and value["n"]:
             found.numbers |= {Decimal(value["sum"]) / Decimal(value["n"]), Decimal(value["sum"])}
         for name, inner in value.items():
-            _walk(inner, (*path, name), found)
+            _walk(inner, (*path, name), found, names)
     elif isinstance(value, list | tuple):
         for inner in value:
-            _walk(inner, path, found)
+            _walk(inner, path, found, names)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         found.numbers.add(Decimal(repr(value)))
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from harness.claims.attempted import Tried, overstated, tried
-from harness.claims.facets import Facets, facets_in
+from harness.claims.facets import Facets, OwnNames, facets_in, own_names
 from harness.claims.judge import result_name
 from harness.claims.load import Registration
 from harness.claims.negation import is_listed, is_negated, is_unwritten
@@ -97,11 +97,11 @@ def check_text(document: str, view: RunView, claims: Claims, registration: Regis
 
 
 def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Finding]:
-    conditions = [one.id for one in view.loaded.protocol.conditions]
-    whole = facets_in(f"{sentence.labels} {sentence.text}", conditions)
+    names = own_names(view.loaded.protocol)
+    whole = facets_in(f"{sentence.labels} {sentence.text}", names)
     for start, clause in _clauses(sentence.text):
-        own_words = facets_in(f"{sentence.labels} {clause}", conditions)
-        said = _said(sentence, start, own_words, whole, conditions)
+        own_words = facets_in(f"{sentence.labels} {clause}", names)
+        said = _said(sentence, start, own_words, whole, names)
         figures = list(quoted(clause)) or list(_bare(sentence, clause, said))
         yield from _unnumbered(sentence, start, clause, said, known) if not figures else ()
         yield from _shares(sentence, start, clause, said, known)
@@ -195,16 +195,16 @@ def _clauses(text: str) -> Iterator[tuple[int, str]]:
     yield at, text[at:]
 
 
-def _said(sentence: Sentence, start: int, clause: Facets, whole: Facets, conditions: list[str]) -> Facets:
+def _said(sentence: Sentence, start: int, clause: Facets, whole: Facets, names: OwnNames) -> Facets:
     """What a figure's clause is about: its own words; else its sentence's, its lead's, its heading's.
 
     A domain, and what was made again, before a colon are those of the clause after it. What was made again stays so
     over a list or table that such a sentence introduces, or under such a heading alone.
     """
-    lead = facets_in(_introduction(sentence.lead), conditions)
-    heading = facets_in(sentence.headings[-1] if sentence.headings else "", conditions)
+    lead = facets_in(_introduction(sentence.lead), names)
+    heading = facets_in(sentence.headings[-1] if sentence.headings else "", names)
     if label := _COLON.search(sentence.text, max(0, start - 60), start):
-        named = facets_in(label[1], conditions)
+        named = facets_in(label[1], names)
         clause |= Facets(apart=named.apart, domain=frozenset() if clause.domain else named.domain)
     if sentence.item or sentence.labels:
         clause |= Facets(apart=lead.apart)

@@ -14,13 +14,15 @@ from harness.cli.freezing import freeze_folder, named_folder
 from harness.cli.options import Authority, Checkpoint, Folders, Json, Named
 from harness.cli.working import working
 from harness.errors import SessionError
-from harness.files import read_given
+from harness.files import read_bytes, read_given
 from harness.places import Places, places
 from harness.protocols.anchor import anchor_words
 from harness.protocols.freeze import require_unused
-from harness.protocols.load import LoadedProtocol, load_line
+from harness.protocols.load import CANONICAL, LoadedProtocol, load_line
 from harness.records.verbs import FreezeChecks, FrozenProtocol
 from harness.verify.rfc3161 import require_client
+
+ANEW = "frozen before, otherwise: what was made under the earlier digest, on another machine, is of no protocol here"
 
 Anchor = Annotated[
     str | None, typer.Option("--anchor", metavar="URL", help="Time-stamp authority that is asked for a token.")
@@ -44,6 +46,7 @@ def freeze(  # noqa: PLR0913  a parameter an option
         certificates = _trusted(anchor, authority)
         note("sources and prompts")
         named = named_folder(protocol, places())
+        before = _digests(named.folder)
         loaded, checks = _frozen(named, inputs or [], checkpoint)
         if anchor is not None and certificates is not None:
             note(f"asking {anchor}")
@@ -55,6 +58,7 @@ def freeze(  # noqa: PLR0913  a parameter an option
         protocol_digest=loaded.digest,
         frozen=len(loaded.manifest.sources) - len(loaded.unfrozen),
         unfrozen=loaded.unfrozen,
+        anew=before not in (None, _digests(loaded.folder)),
         checks=checks,
         timestamp=words,
     )
@@ -79,6 +83,12 @@ def _frozen(named: Place, folders: Sequence[Path], checkpoint: Path | None) -> t
     return load_line(named.folder, named.tree)[-1], checks
 
 
+def _digests(folder: Path) -> bytes | None:
+    """What the folder's files say of what is frozen, all in one; None where nothing is."""
+    path = folder / CANONICAL
+    return read_bytes(path, what="digest file") if path.is_file() else None
+
+
 def _trusted(anchor: str | None, authority: Path | None) -> bytes | None:
     """The authority's certificates, read before anything is frozen; SessionError for one without the other."""
     if (anchor is None) != (authority is None):
@@ -94,6 +104,8 @@ def _trusted(anchor: str | None, authority: Path | None) -> bytes | None:
 def _show(made: FrozenProtocol) -> None:
     count, owed = made.frozen, len(made.unfrozen)
     show.line(f"{made.protocol}: {count} sources frozen, {owed} unfrozen, protocol digest {made.protocol_digest}")
+    if made.anew:
+        show.line(ANEW)
     for words in said(made.checks):
         show.line(words)
     show.line(made.timestamp)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.checks.judges import check_judges
 from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import load_claims
 from harness.errors import ModelError, ProtocolError
@@ -30,6 +31,7 @@ from harness.protocols.freeze import (
     make_manifest,
     owed_sources,
     published_sources,
+    require_kept,
     sources_per_domain,
     write_frozen,
 )
@@ -92,6 +94,8 @@ def freeze_folder(
     sources = _sources(protocol, tokenizer, found, published_sources(folder))
     manifest = make_manifest(protocol, tokenizer.sha256, sources)
     check_whole(protocol, manifest, profile)
+    require_kept(named.folder, manifest)
+    check_judges(protocol, manifest, found, folder)
     digest = protocol_digest(protocol, manifest, profile)
     checks = _checks(LoadedProtocol(protocol, manifest, profile, digest, folder), checkpoint, tree, found)
     write_frozen(folder, protocol, manifest, profile=profile)

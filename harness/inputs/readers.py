@@ -7,6 +7,7 @@ stripping, no coercion. This module knows no domain and no field name.
 import csv
 import gzip
 import io
+import json
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from _csv import Reader as CsvReader
 
 Row = dict[str, Any]
+BOM = b"\xef\xbb\xbf"
 TODO = "Take the file from its publisher again; if its digest is the registered one, the registration is wrong."
 
 
@@ -82,9 +84,20 @@ def _json_lines(data: bytes, where: str) -> list[tuple[str, Row]]:
 
 def _json_line(line: bytes, where: str) -> Row:
     try:
-        return msgspec.json.decode(line, type=Row)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if line.startswith(BOM):
+            raise InputError(where, expected="one JSON object", found="a byte order mark", todo=TODO)
+        row = msgspec.json.decode(line, type=Row)
+        json.loads(line, object_pairs_hook=lambda pairs: _once(pairs, where))
+        return row
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise InputError(where, expected="one JSON object", found=str(error), todo=TODO) from error
+
+
+def _once(pairs: list[tuple[str, Any]], where: str) -> None:
+    """A name that an object has twice has two values, of which a reader takes one unsaid."""
+    names = [name for name, _ in pairs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(where, expected="each field once", found=f"{', '.join(twice)} twice", todo=TODO)
 
 
 def _csv(data: bytes, where: str) -> list[tuple[str, Row]]:
@@ -124,7 +137,9 @@ def _parquet(data: bytes, where: str) -> list[Row]:
     from pyarrow import parquet  # noqa: PLC0415
 
     try:
-        rows: list[Row] = parquet.ParquetFile(pa.BufferReader(data)).read().to_pylist()
+        table = parquet.ParquetFile(pa.BufferReader(data)).read()
+        _once([(name, None) for name in table.column_names], where)
+        rows: list[Row] = table.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise InputError(where, expected="a parquet table", found=" ".join(str(error).split()), todo=TODO) from error
     return rows

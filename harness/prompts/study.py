@@ -46,6 +46,9 @@ def study_batch(protocol: StudyProtocol, tokenizer: PromptTokenizer, source: Sou
     batch = batch_of(source, cells)
     for cell in cells:
         check_identity(cell, f"{source.source_id} {cell.condition}")
+        same = [other.condition for other in cells if other.ids == cell.ids and other is not cell]
+        where, expected = f"{source.source_id} {cell.condition}", "a prompt that no other condition has"
+        require(not same, where, expected=expected, found=f"that of {', '.join(same)}")
     check_width(batch)
     return batch
 
@@ -53,7 +56,7 @@ def study_batch(protocol: StudyProtocol, tokenizer: PromptTokenizer, source: Sou
 def official_prompt(
     tokenizer: PromptTokenizer, condition: StudyCondition, content: str, *, text: str, where: str
 ) -> Rendered:
-    """The prompt before any edit, with the whole source text in it once, verbatim."""
+    """The prompt before any edit, with every message and the whole source text in it once, verbatim."""
     shell = [_message(one.role, one.content, content.replace(PLACE, MARKER)) for one in condition.messages]
     messages = [_message(one.role, one.content, content.replace(PLACE, text)) for one in condition.messages]
     rendered = render_messages(tokenizer, messages)
@@ -64,7 +67,23 @@ def official_prompt(
             found="a prompt without it, or a template that altered it",
             todo="Use a template that neither strips nor escapes its messages, and a source without outer white space.",
         )
+    for number, one in enumerate(messages):
+        _check_message(tokenizer, messages, rendered, number, f"{where}: message {number}")
+        held = [special for special in tokenizer.added_texts if special in one["content"]]
+        require(not held, f"{where}: message {number}", expected="no special token's text", found=held)
     return Rendered(messages, rendered, check_round_trip(tokenizer, rendered, where=f"{where}, rendered"))
+
+
+def _check_message(tokenizer: PromptTokenizer, messages: Messages, rendered: str, number: int, where: str) -> None:
+    """A message that a template drops or alters is a condition that isn't what it is registered as."""
+    shell = [{**one, "content": MARKER} if at == number else one for at, one in enumerate(messages)]
+    if not is_verbatim(tokenizer, shell, rendered, part=messages[number]["content"]):
+        raise PromptError(
+            where,
+            expected=f"the {messages[number]['role']} message once in the prompt, verbatim",
+            found="a prompt without it, or a template that altered or repeated it",
+            todo="Leave out a message that the template doesn't write, and white space that it strips.",
+        )
 
 
 def placed_spans(

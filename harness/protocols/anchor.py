@@ -47,4 +47,5 @@ def anchor_words(loaded: LoadedProtocol) -> str:
     anchor = anchor_of(loaded)
     if anchor is None:
         return ASKED if (loaded.folder / ANCHOR / REQUEST).is_file() else OWED
-    return f"anchored at {anchor.at} by {anchor.authority}, serial {anchor.serial}, as the token says"
+    said = f"anchored at {anchor.at} by {anchor.authority}, serial {anchor.serial}, as {RECORD} says"
+    return f"{said}; the token is verified by `verify` alone"

@@ -8,6 +8,7 @@ from harness.protocols.check_taped import check_taped
 from harness.protocols.grids import denominators, gate_rows, unit_keys
 from harness.protocols.require import known, require
 from harness.protocols.seeds import check_seeds
+from harness.protocols.study_gates import check_study_gates
 from harness.records.manifest import Manifest
 from harness.records.profile import Profile
 from harness.records.protocol import (
@@ -271,7 +272,9 @@ def check_manifest(protocol: Protocol, manifest: Manifest) -> None:
 
 
 def check_gates(protocol: AnyProtocol, manifest: Manifest, profile: Profile) -> None:
-    """Every gate's denominator is the number of rows that its grid gives."""
+    """Every gate's denominator is the number of rows that its grid gives; a study has all of its gates."""
+    if isinstance(protocol, StudyProtocol):
+        check_study_gates(protocol, f"protocol {protocol.id}")
     sources = {(source.domain, source.index): source.source_id for source in manifest.sources}
     names = tuple(domain.name for domain in protocol.domains)
     for gate in protocol.gates:

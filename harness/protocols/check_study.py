@@ -2,6 +2,7 @@
 
 import keyword
 import re
+from collections.abc import Sequence
 
 from harness.protocols.grids import is_executed
 from harness.protocols.require import known, require
@@ -21,6 +22,7 @@ from harness.records.study import (
 )
 
 CONTENT = "{content}"
+ANYTHING = ("", "a", "\x00", "1\n")  # a pattern that finds something in each of them judges nothing
 GREEDY = "greedy"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -30,6 +32,7 @@ def check_study(protocol: StudyProtocol, where: str) -> None:
     """Conditions, edits, judges, replicates; ProtocolError names the field, what was expected and what was found."""
     known(f"{where}: boundaries", "eos", [boundary.name for boundary in protocol.boundaries])
     named = {
+        "id": [protocol.id],
         "domains": [one.name for one in protocol.domains],
         "conditions": [one.id for one in protocol.conditions],
         "edges": [one.id for one in protocol.edges],
@@ -38,18 +41,25 @@ def check_study(protocol: StudyProtocol, where: str) -> None:
         for name in listed:
             fit = _NAME.fullmatch(name) is not None
             require(fit, f"{where}: {label}", expected="letters, digits, dots, dashes, 64 at most", found=name)
-    whole = [name for listed in named.values() for name in listed]
-    shared = sorted({name for name in whole if whole.count(name) > 1})
-    require(not shared, f"{where}: names", expected="no name of a domain, condition and edge twice", found=shared)
+    _check_apart(named["domains"], [*named["conditions"], *named["edges"]], where)
     for condition in protocol.conditions:
         _check_condition(protocol, condition, f"{where}: conditions.{condition.id}")
     prompts = [(condition.messages, condition.edits) for condition in protocol.conditions]
     twins = [one.id for one, prompt in zip(protocol.conditions, prompts, strict=True) if prompts.count(prompt) > 1]
     require(not twins, f"{where}: conditions", expected="each prompt once", found=twins)
     for name, grid in protocol.grids.items():
-        replicates = grid.replicates
+        replicates, sizes = grid.replicates, (grid.per_domain, grid.max_new_tokens)
         require(replicates == (GREEDY,), f"{where}: grids.{name}.replicates", expected=(GREEDY,), found=replicates)
+        require(min(sizes) > 0, f"{where}: grids.{name}", expected="a source and a new token at least", found=sizes)
     _check_judges(protocol, where)
+
+
+def _check_apart(domains: Sequence[str], others: Sequence[str], where: str) -> None:
+    """A count is of `domain`, of `condition` or `edge`, or of `domain.name`: no two of these may read alike."""
+    joined = [f"{domain}.{name}" for domain in domains for name in others]
+    whole = [*domains, *others, *joined]
+    shared = sorted({name for name in whole if whole.count(name) > 1})
+    require(not shared, f"{where}: names", expected="no name of a domain, condition and edge twice", found=shared)
 
 
 def _check_condition(protocol: StudyProtocol, condition: StudyCondition, where: str) -> None:
@@ -103,6 +113,8 @@ def _check_judge(judge: Judge, domain: Domain, where: str) -> None:
         if judge.field:
             known(f"{where}.field", judge.field, domain.gold)
         require(_compiles(judge.pattern), f"{where}.pattern", expected="a regular expression", found=judge.pattern)
+        sure = not judge.field and all(re.search(judge.pattern, text) for text in ANYTHING)
+        require(not sure, f"{where}.pattern", expected="one that some text doesn't match", found=judge.pattern)
     if isinstance(judge, FunctionJudge):
         _check_function(judge, where)
 

@@ -3,15 +3,25 @@
 from pathlib import Path
 
 from harness.errors import ProtocolError
-from harness.places import Places, places
+from harness.places import OF_A_RUN, STUDIES, Places, places
 from harness.protocols.revisions import REVISIONS
 
 
 def protocol_ids(tree: Places | None = None) -> tuple[str, ...]:
-    """The IDs of all protocols in the tree, and of an author's own that were named."""
+    """The IDs of all protocols in the tree, and of an author's own that were named.
+
+    ProtocolError where two folders of one ID are named, or one of an ID that the tree has: neither is guessed. The copy
+    that a run keeps is no folder of its own.
+    """
     tree = tree or places()
-    own = [folder.name for folder in tree.studies if (folder / "protocol.toml").is_file()]
-    return tuple(sorted({*(path.parent.name for path in tree.protocols.glob("*/protocol.toml")), *own}))
+    own = [folder for folder in tree.studies if (folder / "protocol.toml").is_file()]
+    listed = {path.parent.name: path.parent for path in tree.protocols.glob("*/protocol.toml")}
+    for folder in own:
+        first = listed.setdefault(folder.name, folder)
+        if first != folder and OF_A_RUN not in (folder.parent.name, first.parent.name):
+            todo = f"Name one of them ({STUDIES}), or give one another ID, and its folder the same name."
+            raise ProtocolError(str(folder), expected="one folder of a protocol's ID", found=f"{first} too", todo=todo)
+    return tuple(sorted(listed))
 
 
 def named_protocol(word: str, tree: Places) -> tuple[str, Places]:

@@ -20,7 +20,7 @@ from harness.protocols.load import digest_files
 from harness.protocols.outputs import outputs_of
 from harness.protocols.revisions import AMENDMENT, REVISIONS
 from harness.records.base import decode_json
-from harness.records.manifest import Manifest, ManifestSource, UnfrozenSource
+from harness.records.manifest import FrozenSource, Manifest, ManifestSource, UnfrozenSource
 from harness.records.profile import Profile
 from harness.records.protocol import Protocol, RegisteredProtocol
 from harness.selection import selection_rank
@@ -44,6 +44,27 @@ def require_unused(folder: Path, tree: Places) -> None:
             found=f"{len(made) + len(bound)}, the first {first}",
             todo=f"Put the changed protocol.toml into {folder / AMENDMENT} and make a revision of it with "
             f"`python -m harness amend {name} --reason TEXT`; or give the changed protocol another ID.",
+        )
+
+
+def require_kept(folder: Path, manifest: Manifest) -> None:
+    """ProtocolError where a domain whose sources the folder's manifest.json has frozen would only be owed.
+
+    Freezing again, or amending, without an input that was here once would give up texts and prompt hashes unsaid.
+    """
+    path = folder / "manifest.json"
+    if not path.is_file():
+        return
+    todo = "Take it back from version control, or freeze into a folder without it."
+    data = read_bytes(path, what="manifest")
+    before = decode_json(data, Manifest, where=path, error=ProtocolError, todo=todo)
+    frozen = {one.domain for one in before.sources if isinstance(one, FrozenSource)}
+    if lost := sorted(frozen & {one.domain for one in manifest.sources if isinstance(one, UnfrozenSource)}):
+        raise ProtocolError(
+            f"{path}: {', '.join(lost)}",
+            expected="frozen sources, as until now",
+            found="none of the registered input here, so they would be owed",
+            todo="Name the folder with the registered input: --inputs DIR.",
         )
 
 

@@ -20,6 +20,7 @@ from harness.places import Places, places
 from harness.protocols.check import check_gates, check_manifest, check_protocol
 from harness.protocols.folders import home_of, protocol_ids
 from harness.protocols.grids import UnitKey, unit_keys
+from harness.protocols.modules import check_modules
 from harness.protocols.outputs import UNREADABLE, made_of, outputs_of, results_name
 from harness.protocols.revisions import protocol_digest, read_revisions, revision_folder, same
 from harness.records.base import convert, decode_json
@@ -158,6 +159,7 @@ def _load_at(folder: Path, protocol_id: str, tree: Places, history: tuple[Revisi
     check_protocol(protocol)
     check_manifest(protocol, manifest)
     check_gates(protocol, manifest, profile)
+    check_modules(protocol, folder)
     named = protocol_digest(protocol, manifest, profile, history)
     if history or (folder / PROTOCOL).exists():
         written = read_bytes(folder / PROTOCOL, what="digest file").decode("ascii", "replace")
@@ -248,7 +250,7 @@ def _check_file_bytes(folder: Path) -> None:
 
 def _check_canonical(folder: Path, protocol: Protocol, manifest: Manifest) -> None:
     expected = digest_files(folder, protocol, manifest)
-    for name in (CANONICAL, PROMPTS):
+    for name in (FILES, CANONICAL, PROMPTS):
         written = read_bytes(folder / name, what="digest file").decode("ascii", "replace")
         _same(str(folder / name), written.strip(), expected[name].strip())
 

@@ -95,7 +95,7 @@ class FreezeChecks(Record):
 class FrozenProtocol(Record):
     """`freeze`: what was frozen. `frozen`: how many sources have their hashes; `unfrozen`: those that are owed.
 
-    `timestamp`: the anchor in time, or that it is owed.
+    `anew`: other digest files lay there, which are no more. `timestamp`: the anchor in time, or that it is owed.
     """
 
     schema: Literal[1]
@@ -103,6 +103,7 @@ class FrozenProtocol(Record):
     protocol_digest: str
     frozen: int
     unfrozen: tuple[UnfrozenSource, ...]
+    anew: bool
     checks: FreezeChecks
     timestamp: str
 

@@ -14,10 +14,8 @@ from harness.places import OF_A_RUN, Places
 from harness.prompts.tokenizer import tokenizer_files
 from harness.protocols.anchor import ANCHOR
 from harness.protocols.load import CANONICAL, FILES, PROFILE, PROMPTS, PROTOCOL, LoadedProtocol
-from harness.protocols.modules import module_file
+from harness.protocols.modules import function_judges, module_file
 from harness.protocols.revisions import REVISIONS
-from harness.records.protocol import StudyProtocol
-from harness.records.study import FunctionJudge
 
 CHECKPOINT = "checkpoint"
 NAMES = ("protocol.toml", "manifest.json", FILES, CANONICAL, PROMPTS, PROTOCOL, PROFILE, CLAIM_RULES)
@@ -28,7 +26,7 @@ def keep_protocol(loaded: LoadedProtocol, folder: RunFolder, checkpoint: Path, t
     target = folder.path / OF_A_RUN / loaded.protocol.id
     if loaded.folder.is_relative_to(tree.protocols) or target.exists():
         return
-    modules = [module_file(loaded.folder, one.module) for one in _functions(loaded)]
+    modules = [module_file(loaded.folder, one.module) for one in function_judges(loaded.protocol)]
     listed = [loaded.folder / name for name in NAMES] + modules
     for path in (one for one in listed if one.is_file()):
         write_atomic(target / path.relative_to(loaded.folder), path.read_bytes())
@@ -38,9 +36,3 @@ def keep_protocol(loaded: LoadedProtocol, folder: RunFolder, checkpoint: Path, t
     for name in (REVISIONS, ANCHOR):
         if (loaded.folder / name).is_dir():
             shutil.copytree(loaded.folder / name, target / name)
-
-
-def _functions(loaded: LoadedProtocol) -> list[FunctionJudge]:
-    protocol = loaded.protocol
-    judges = protocol.evaluators.judges if isinstance(protocol, StudyProtocol) else ()
-    return [judge for judge in judges if isinstance(judge, FunctionJudge)]

@@ -4,6 +4,9 @@ The loader holds the chain: each record names the one before and the digest that
 chain doesn't hold loads nowhere. What is left to say here is where in it the run stands.
 """
 
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
 from harness.protocols.load import load_line
 from harness.protocols.revisions import utc
 from harness.records.revision import Revision
@@ -23,10 +26,19 @@ def revisions_hold(ground: Ground) -> Lines:
     own, last = len(ground.loaded.history), len(records)
     under = "the protocol as it was frozen first" if not own else f"revision {own}"
     force = "in force" if own == last else f"superseded since; revision {last} is in force"
-    yield holds(STEP, where, f"a chain of {last}", f"a chain of {last}; the run was made under {under}, {force}")
+    said = f"a chain of {last}; the run was made under {under}, {force}{_unseen(ground, records)}"
+    yield holds(STEP, where, f"a chain of {last}", said)
     for one in records:
         said = revision_words(one)
         yield holds(STEP, f"{where}/{one.number:04d}", said, said)
+
+
+def _unseen(ground: Ground, records: Sequence[Revision]) -> str:
+    """Words where the run is of a superseded protocol and the revision that superseded it didn't find it."""
+    own, name = len(ground.loaded.history), ground.folder.path.name
+    if own == len(records) or any(PurePosixPath(one.where).name == name for one in records[own].outputs):
+        return ""
+    return f"; revision {own + 1} found no output of this name: it was made later, elsewhere, or kept out of sight"
 
 
 def revision_words(one: Revision) -> str:

@@ -160,10 +160,24 @@ def test_a_step_is_made_again_with_the_checkpoint_beside_the_study(tree, study, 
         Checkpoints(()).find(copy, wanted)
 
 
-def test_units_are_made_of_an_authors_folder(tree, study):
-    """`run DIR` lands them and keeps the protocol; the command that it says judges what lies there."""
-    folder = tree.reports / ID / "smoke-3"
-    done = cli(tree, "run", str(study), "--tier", "smoke", "--run", str(folder))
+def test_a_run_that_the_revision_did_not_find_is_said(tree, study, run):
+    """Of another name than any that was found when the study was amended: later, elsewhere, or out of sight."""
+    late = shutil.copytree(run, run.with_name("late-1"))
+    made = verify(late, tree.with_studies((study,)))
+    said = [one.found for one in made.lines if one.step == "revisions"]
+    assert any("revision 1 found no output of this name" in one for one in said)
+    seen = [one.found for one in verify(run, tree.with_studies((study,))).lines if one.step == "revisions"]
+    assert not any("found no output" in one for one in seen)
+    shutil.rmtree(late)
+
+
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_units_are_made_of_an_authors_folder(tree, study, engine):
+    """`run DIR` lands them and keeps the protocol, here or by workers elsewhere, which are told of the folder; the
+    command that it says judges what lies there.
+    """
+    folder = tree.reports / ID / f"smoke-{engine}"
+    done = cli(tree, "run", str(study), "--tier", "smoke", "--run", str(folder), "--engine", engine)
     assert done.returncode == 0, done.stderr
     assert (folder / f"protocol/{ID}/PROTOCOL.sha256").is_file()
     assert done.stdout.strip() == f"pytest gates/ -m smoke --protocol {study} --run {folder}"

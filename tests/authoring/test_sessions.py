@@ -7,12 +7,20 @@ import sys
 
 import pytest
 
+from harness.authoring.make import make_study
 from harness.canon import canonical_bytes, digest, ids_sha256
+from harness.checks.whole import assembled_run
+from harness.claims.judge import claims_of
+from harness.claims.load import load_claims
 from harness.claims.view import judged_view
+from harness.claims.writeup import check_text
 from harness.difference.make import compare_sides
+from harness.evidence import RunEvidence
 from harness.export.rows import rows
 from harness.journal.folder import RunFolder
-from harness.places import Places
+from harness.ledgers.close import close_run
+from harness.places import Places, places
+from harness.protocols.grids import RowKey
 from harness.records.difference import Decoded
 from harness.report.make import write_report
 from harness.verify.run import verify
@@ -282,12 +290,60 @@ def test_a_score_that_the_function_does_not_give_fails(copied, frozen, change):
     assert "function_scores" in failed, session.output[-2000:]
 
 
-def test_an_altered_module_stops_the_run(tree, answers_for, tmp_path):
+def test_expected_texts_are_those_of_the_inputs(copied, frozen, tmp_path):
+    """Altered in every record alike, they would make each cell of an exact judge a success."""
+    folder, loaded = RunFolder(copied), judged_view(copied, Places(tmp_path / "tree")).loaded
+    row = RowKey(None, "run")
+
+    def found():
+        evidence = RunEvidence(loaded, folder, inputs=(frozen("llama") / "inputs",))
+        return list(assembled_run(evidence, row))
+
+    assert not any("expected text" in one for one in found())
+    rewrite(copied / "answers.json", lambda answers: answers.update(dict.fromkeys(answers, "other")))
+    for name in ("run.json", "ledger.json", "statistics.json"):
+        (copied / name).unlink()
+    close_run(folder, loaded)
+    assert any("sources whose expected text isn't the registered one" in one for one in found())
+
+
+def test_an_altered_module_starts_no_run(tree, answers_for, tmp_path):
     """Its digest is registered: not one cell is judged by another."""
     folder = write_study(tmp_path, answers_for("llama", id="altered-study"))
     freeze_study(folder)
     (folder / "score.py").write_text("def score(text, gold):\n    return True\n", encoding="utf-8")
     session = run_gates(tree, "-m", "smoke", protocol=str(folder))
-    assert session.code != 0
-    assert "found source SHA-256" in session.output
-    assert not RunFolder(session.folder).file("ledger.json").exists()
+    assert (session.code != 0, session.run) == (True, None)
+    assert "score.py: bytes: expected" in session.output
+
+
+def test_a_function_that_remembers_is_found_out(tree, answers_for, tmp_path):
+    """Asked in the other order it says something else."""
+    folder = tmp_path / "stateful-study"
+    folder.mkdir()
+    lines = "seen = []\n\n\ndef score(text, gold):\n    seen.append(1)\n    return len(seen) == 1\n"
+    (folder / "score.py").write_text(lines, encoding="utf-8")
+    make_study(answers_for("llama", id="stateful-study"), folder, places())
+    freeze_study(folder)
+    session = run_gates(tree, "-m", "smoke", protocol=str(folder))
+    failed = {gate["id"] for gate in session.audit["gates"] if gate["passed"] < gate["registered"]}
+    assert failed == {"function_scores"}, session.output[-2000:]
+
+
+def test_a_write_up_is_read_by_the_studys_own_names(smoke, tree):
+    """A count of one domain or condition isn't another's."""
+    view = judged_view(smoke("llama").folder, Places(tree))
+    registration = load_claims(view.loaded)
+    groups = {(one.domain, one.condition): one.cells.succeeded for one in view.statistics.groups}
+    other, own = groups["qa", ""], groups["t", ""]
+    assert other.count != own.count
+    claims = claims_of(view, registration)
+
+    def found(text):
+        return [one.what for one in check_text(text, view, claims, registration)]
+
+    assert found(f"In the domain qa {other.count} of {other.of} cells succeeded within the budget.") == []
+    assert found(f"In the domain qa {own.count} of {own.of} cells succeeded within the budget.") == ["figure"]
+    one = groups["t", "plain"]
+    assert found(f"Under plain {one.count} of {one.of} cells of t succeeded within the budget.") == []
+    assert found(f"Under plain {one.of + 1} of {one.of + 2} cells of t succeeded within the budget.") == ["figure"]

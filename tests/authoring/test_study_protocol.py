@@ -121,6 +121,19 @@ WRONG = {
     "a keyword": (lambda p: judged(p, function(function="class")), "expected names of Python"),
     "no digest": (lambda p: judged(p, function(source_sha256="0")), "expected 64 hex digits, found 0"),
     "no time": (lambda p: judged(p, function(timeout_ms=0)), "expected a time above 0"),
+    "a pattern that anything matches": (
+        lambda p: judged(p, PatternJudge(domain="t", pattern="x*", field="")),
+        "judges of t.pattern: expected one that some text doesn't match, found x*",
+    ),
+    "two counts of one name": (
+        lambda p: condition(replace(p, domains=(*p.domains, replace(p.domains[0], name="qa.a"))), 0, id="a"),
+        "names: expected no name of a domain, condition and edge twice, found ['qa.a']",
+    ),
+    "an ID for a revision's results": (lambda p: replace(p, id="a@0001"), "id: expected letters, digits, dots"),
+    "a grid of nothing": (
+        lambda p: replace(p, grids={**p.grids, "independent": replace(p.grids["independent"], per_domain=0)}),
+        "grids.independent: expected a source and a new token at least, found (0, 9)",
+    ),
     "rows of a batch": (lambda p: replace(p, decode=replace(p.decode, rows_per_batch=2)), "rows_per_batch"),
     "another placement grid": (
         lambda p: replace(p, placement_equivalence=replace(p.placement_equivalence, grid="formal")),

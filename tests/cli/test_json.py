@@ -127,6 +127,7 @@ def test_freeze(monkeypatch, tmp_path):
     tree = Places(tmp_path)
     shutil.copytree(places().protocols / "deepseek-behavior", tree.protocols / "deepseek-behavior")
     shutil.copytree(places().models / "deepseek-v2-lite-chat", tree.models / "deepseek-v2-lite-chat")
+    (tree.protocols / "deepseek-behavior" / "manifest.json").unlink()  # sources that were frozen aren't given up
     monkeypatch.setenv("HARNESS_ROOT", str(tmp_path))
     made = record(call("freeze", "deepseek-behavior", "--json"), FrozenProtocol)
     loaded = load_protocol("deepseek-behavior", tree)

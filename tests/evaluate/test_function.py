@@ -96,6 +96,32 @@ def test_its_surroundings_are_fixed(call, monkeypatch):
     assert [one.value for one in call("seed", "environment")] == ['"0"', "false"]
 
 
+def alone(tmp_path, source):
+    """What `f` of a source gives for two texts."""
+    path = tmp_path / "own.py"
+    path.write_text(source, encoding="utf-8")
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return call_function(path, sha256, "f", [Call("a", {}), Call("b", {})], timeout_ms=LONG_MS)
+
+
+@pytest.mark.parametrize("name", ["list.txt", "{beside}"])
+def test_what_lies_beside_the_module_is_not_read(tmp_path, name):
+    """It has no digest: a list that is edited later would judge the same cells otherwise."""
+    (tmp_path / "list.txt").write_text("a", encoding="utf-8")
+    where = '__import__("pathlib").Path(__file__).with_name("list.txt")' if name == "{beside}" else f'"{name}"'
+    given = alone(tmp_path, f"def f(text, gold):\n    return text in open({where}).read()\n")
+    assert given == (Given("raised", "", "FileNotFoundError"),) * 2
+
+
+def test_one_that_writes_where_the_programs_speak_has_no_answer(tmp_path):
+    """Whatever it writes, one call is ended and no call gets another's answer."""
+    loop = "import os\n\n\ndef f(text, gold):\n    for at in range(3, 20):\n        try:\n"
+    given = alone(
+        tmp_path, loop + "            os.write(at, b'no JSON\\n')\n        except OSError:\n            pass\n"
+    )
+    assert [one.outcome for one in given] == ["ended", "ended"]
+
+
 def test_another_source_is_never_run(call):
     """The digest is held against the bytes before they are compiled."""
     with pytest.raises(InputError, match=r"found source SHA-256 [0-9a-f]{64}"):

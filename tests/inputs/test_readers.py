@@ -70,6 +70,22 @@ def test_malformed_line_is_named(present, gz, line, packed):
         read_rows(present(gz(data) if packed else data, "jsonl.gz" if packed else "jsonl"))
 
 
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_field_that_is_there_twice_is_refused(present, form):
+    """Two values of one gold field: a reader would take one of them unsaid."""
+    sink = io.BytesIO()
+    parquet.write_table(pa.Table.from_arrays([pa.array(["7"]), pa.array(["8"])], names=["gold", "gold"]), sink)
+    data = {"jsonl": b'{"gold": "7", "gold": "8"}\n', "parquet": sink.getvalue()}[form]
+    with pytest.raises(InputError, match="expected each field once, found gold twice"):
+        read_rows(present(data, form))
+
+
+def test_a_byte_order_mark_is_named(present):
+    """The first line would be no JSON for a reason that nobody sees."""
+    with pytest.raises(InputError, match="line 1: expected one JSON object, found a byte order mark"):
+        read_rows(present(b'\xef\xbb\xbf{"a": 1}\n', "jsonl"))
+
+
 @pytest.mark.parametrize("form", ["jsonl.gz", "parquet"])
 def test_not_the_registered_format(present, form):
     """Bytes that aren't the registered format are an input error."""

@@ -78,6 +78,48 @@ def test_without_an_edit_it_is_the_rendered_prompt(cells, tokenizer, source):
     assert plain.boundary_position == plain.length == len(plain.ids)
 
 
+SYSTEM = (Message(role="system", content="Be brief."), *HISTORY)
+
+
+@pytest.mark.parametrize("writes", ["[Q]", "drops", "strips", "repeats", "first"])
+def test_every_message_stands_in_the_prompt(study, tokenizer, source, writes):
+    """A system text that a template leaves out makes no condition of its own."""
+    bodies = {
+        "[Q]": "{{ message['content'] + '\n' }}",
+        "drops": "{% if message['role'] != 'system' %}{{ message['content'] + '\n' }}{% endif %}",
+        "strips": "{{ message['content'].strip('.') + '\n' }}",
+        "repeats": "{{ message['content'] + '\n' }}{% if loop.first %}{{ message['content'] }}{% endif %}",
+        "first": "{% if loop.last or message['role'] == 'system' %}{{ message['content'] + '\n' }}{% endif %}",
+    }
+    template = f"{{% for message in messages %}}{bodies[writes]}{{% endfor %}}"
+    other, wanted = replace(tokenizer, chat_template=template), study(edit(PromptStart(), (), ("x",)), messages=SYSTEM)
+    if writes == "[Q]":
+        assert len(build_batch(wanted, other, source).cells) == 2
+        return
+    with pytest.raises(PromptError, match=r"message \d: expected the \w+ message once in the prompt, verbatim"):
+        build_batch(wanted, other, source)
+
+
+def test_two_conditions_of_one_prompt_are_refused(study, tokenizer, source):
+    """An edit that gives another condition's IDs compares a prompt with itself."""
+    end = edit(PromptStart(), ("bos",), ("bos", "x"))
+    made = study(end)
+    twin = StudyCondition(id="twin", messages=HISTORY, edits=(edit(PromptStart(), ("bos",), ("bos", "x")),))
+    made = msgspec.structs.replace(made, conditions=(*made.conditions, twin))
+    with pytest.raises(PromptError, match="expected a prompt that no other condition has, found that of twin"):
+        build_batch(made, tokenizer, source)
+
+
+def test_a_special_token_that_message_and_source_make_together_is_refused(study, tokenizer, source):
+    """Neither half holds it, and the prompt would."""
+    halves = (Message(role="user", content="<|{content}"),)
+    made = study(edit(PromptStart(), (), ("x",)), messages=halves)
+    bare = tuple(msgspec.structs.replace(one, content="{text}") for one in made.domains)
+    joined = msgspec.structs.replace(source, text="bos|> and on")
+    with pytest.raises(PromptError, match="message 0: expected no special token's text"):
+        build_batch(msgspec.structs.replace(made, domains=bare), tokenizer, joined)
+
+
 @pytest.mark.parametrize("put", ["bos", "x", "period"])
 def test_one_id_is_replaced_at_the_end_of_the_history(cells, tokenizer, put):
     """Every other ID is the rendered prompt's; position, official and put IDs are recorded, also ID by ID."""

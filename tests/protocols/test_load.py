@@ -100,3 +100,12 @@ def test_another_profile_is_refused(tree: Places, swap: Swap, loaded: LoadedProt
     assert raised.value.where.endswith("profile.toml: canonical content")
     assert raised.value.expected == loaded.protocol.model.profile_sha256
     assert re.fullmatch("[0-9a-f]{64}", raised.value.found)
+
+
+@pytest.mark.parametrize("line", ["{zeros}  protocol.toml\n", "{zeros}  claims.toml\n"])
+def test_a_line_more_in_a_digest_file_is_refused(tree, folder, line):
+    """A second digest of a file, or one of a file that isn't frozen: `sha256sum -c` would say so too."""
+    path = folder / "FILES.sha256"
+    path.write_text(line.format(zeros="0" * 64) + path.read_text("ascii"), "ascii")
+    with pytest.raises(ProtocolError, match=r"FILES\.sha256"):
+        load_protocol(PROTOCOL, tree)

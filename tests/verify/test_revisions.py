@@ -106,7 +106,7 @@ def test_an_anchor_that_comes_later_changes_no_page(run, place, tmp_path):
     assert (verdict, [state for state, _, _ in found]) == ("holds", ["holds"])
     page = report_bytes(judged_view(run, place), place)
     assert b'<meta name="history" content="1">' in page
-    assert b"as the token says" in page
+    assert b"as anchor.json says; the token is verified by" in page
     (run / "report.html").write_bytes(page)
     shutil.rmtree(loaded.folder / "anchor")
     verdict, found = lines(run, place, "derived")

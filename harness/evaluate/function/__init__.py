@@ -3,6 +3,6 @@
 `child` is the program of that process and imports nothing of the harness.
 """
 
-from harness.evaluate.function.call import Call, Given, call_function
+from harness.evaluate.function.call import Call, Given, call_function, require_function
 
-__all__ = ["Call", "Given", "call_function"]
+__all__ = ["Call", "Given", "call_function", "require_function"]

@@ -9,8 +9,10 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -63,17 +65,23 @@ def call_function(
     return tuple(given)
 
 
+def require_function(file: Path, sha256: str, function: str) -> None:
+    """Start the function's process and end it: InputError where it can't be called."""
+    _Child(file, sha256, function).end()
+
+
 class _Child:
     """One process that serves calls."""
 
     def __init__(self, file: Path, sha256: str, function: str) -> None:
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
+        self._alone = tempfile.TemporaryDirectory(prefix="pregate-function-", ignore_cleanup_errors=True)
         self._process = subprocess.Popen(
-            [sys.executable, "-sP", str(CHILD), str(file), sha256, function],
+            [sys.executable, "-sP", str(CHILD), str(file.resolve()), sha256, function],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            cwd=file.parent,
+            cwd=self._alone.name,
             env=kept | {"PYTHONHASHSEED": "0"},
         )
         self._read = b""
@@ -103,7 +111,9 @@ class _Child:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(OSError):  # what was left to be written to a process that ended
+                    stream.close()
+        self._alone.cleanup()
 
     def _line(self, timeout_s: float) -> dict[str, Any] | None:
         """The next line of the process as JSON; None where none came in time or the process ended."""
@@ -120,7 +130,12 @@ class _Child:
                     return None
                 self._read += read
         line, self._read = self._read.split(b"\n", 1)
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer: dict[str, Any] = json.loads(line)
+        except ValueError:  # the function wrote where the two programs speak: it has no answer
+            self._process.kill()
+            self._process.wait()
+            return None
         return answer
 
 

@@ -20,7 +20,8 @@ def load(file: str, sha256: str, function: str) -> Any:
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         raise SystemExit(f"source SHA-256 {found}")
-    names: dict[str, Any] = {"__name__": "pregate_function", "__file__": file}
+    # As if it lay in the empty folder that this process was started in: what lies beside it has no digest.
+    names: dict[str, Any] = {"__name__": "pregate_function", "__file__": str(Path.cwd() / Path(file).name)}
     exec(compile(data, file, "exec"), names)  # noqa: S102 - the author's registered source, in a process of its own
     if not callable(names.get(function)):
         raise SystemExit(f"no function {function}")
@@ -42,7 +43,8 @@ def answer(function: Any, line: str) -> dict[str, Any]:
 def serve(out: TextIO) -> None:
     """Answer every line of standard input, after one line that says that the function is there."""
     try:
-        function = load(*sys.argv[1:4])
+        given, sys.argv[1:] = sys.argv[1:4], []
+        function = load(*given)
     except BaseException as error:  # noqa: BLE001 - also SystemExit: the reason is the first line
         _say(out, {"refused": str(error) or type(error).__name__})
         return

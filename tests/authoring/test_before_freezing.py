@@ -1,0 +1,189 @@
+"""What freezing finds out of a study before anything is generated, and what nobody may leave out of it."""
+
+import json
+import os
+import re
+import shutil
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from harness.__main__ import app
+from harness.authoring.answers import source_of
+from harness.cli.freeze import ANEW
+from harness.errors import HarnessError, InputError, ProtocolError
+from harness.gold import registered_gold
+from harness.places import STUDIES, Places, include, places
+from harness.protocols.folders import protocol_ids
+from harness.protocols.load import load_line, load_protocol
+from harness.protocols.study_gates import check_study_gates
+
+from .conftest import freeze_study, write_study
+
+replace = msgspec.structs.replace
+
+
+@pytest.fixture(scope="module")
+def protocol(frozen):
+    """The study of the tiny Llama."""
+    return load_line(frozen("llama"), places())[-1].protocol
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """`lines(*gold)`: a file of sources with these gold fields, one each."""
+
+    def write(*gold):
+        rows = [{"id": f"n{at}", "text": f"Add {at}.", "answer": one} for at, one in enumerate(gold)]
+        path = tmp_path / "n.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
+
+
+def of(file, judge):
+    """Answers for one domain with this judge."""
+    return {"sources": (source_of(f"n={file},judge={judge},gold=answer"),), "claims": (), "formal": 2}
+
+
+def with_gate(protocol, name, **fields):
+    """The study with one gate changed."""
+    return replace(protocol, gates=tuple(replace(one, **fields) if one.id == name else one for one in protocol.gates))
+
+
+def test_a_study_has_all_of_its_gates(protocol):
+    """The one that init wrote."""
+    check_study_gates(protocol, "p")
+
+
+@pytest.mark.parametrize("name", ["edit_contract", "function_scores", "smoke_passed", "independent_replay"])
+def test_no_gate_is_left_out(protocol, name):
+    """A passed run of fewer gates would read like any other."""
+    fewer = replace(protocol, gates=tuple(one for one in protocol.gates if one.id != name))
+    with pytest.raises(ProtocolError, match=rf"p: gates: expected .*{name}"):
+        check_study_gates(fewer, "p")
+
+
+def test_no_gate_is_weakened(protocol):
+    """By other rows, another tier, or another gate's place."""
+    gate = next(one for one in protocol.gates if one.id == "prompt_hashes")
+    for fields in ({"rows": "whole"}, {"tiers": {"smoke": gate.tiers["smoke"]}}, {"reach": "registration"}):
+        with pytest.raises(ProtocolError, match=r"p: gates\.prompt_hashes"):
+            check_study_gates(with_gate(protocol, "prompt_hashes", **fields), "p")
+
+
+def test_a_gate_that_was_left_out_by_hand_is_not_frozen(answers_for, tmp_path):
+    """protocol.toml is its author's, and this isn't."""
+    folder = write_study(tmp_path, answers_for("llama", id="fewer-study"))
+    path = folder / "protocol.toml"
+    head, first, rest = path.read_text("utf-8").partition("[[gates]]")
+    listed = [f"{first}{one}" for one in rest.split("[[gates]]") if 'id = "function_scores"' not in one]
+    path.write_text(head + "".join(listed), "utf-8")
+    with pytest.raises(ProtocolError, match="function_scores"):
+        freeze_study(folder)
+    assert not (folder / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(("judge", "word"), [("number", "#### N"), ("exact", "an expected text")])
+def test_a_judge_without_anything_to_compare_with_is_refused(answers_for, lines, tmp_path, judge, word):
+    """An empty field of a CSV would be what an empty output is."""
+    own = of(lines("1", " ", "3"), judge) | {"formal": 3}
+    with pytest.raises(InputError, match=word):
+        write_study(tmp_path, answers_for("llama", id="blank-study", **own))
+
+
+def test_a_number_may_stand_alone(answers_for, lines, tmp_path):
+    """As a table has it; `#### N` of a worked answer stays what it is."""
+    folder = write_study(
+        tmp_path, answers_for("llama", id="number-study", **of(lines("1,000.0", "so #### 7"), "number"))
+    )
+    loaded = freeze_study(folder)
+    keys = loaded.units("formal", loaded.domains)
+    assert registered_gold(loaded, [folder / "inputs"], keys) == {"n0": "1000", "n1": "7"}
+
+
+def test_a_module_is_tried_before_freezing(answers_for, tmp_path):
+    """Another source, none, one without the function: found before a grid is generated."""
+    folder = write_study(tmp_path, answers_for("llama", id="tried-study"))
+    module, text = folder / "score.py", (folder / "score.py").read_text("utf-8")
+    for change in (lambda: module.write_text(text + "\n", "utf-8"), module.unlink):
+        change()
+        with pytest.raises(ProtocolError, match=r"score\.py: bytes"):
+            freeze_study(folder)
+    module.write_text(text, "utf-8")
+    path = folder / "protocol.toml"
+    path.write_bytes(path.read_bytes().replace(b'function = "score"', b'function = "scores"'))
+    with pytest.raises(InputError, match="no function scores"):
+        freeze_study(folder)
+    assert not (folder / "manifest.json").exists()
+
+
+def test_an_altered_module_loads_nowhere(frozen, tmp_path):
+    """It is a frozen file like any other."""
+    folder = shutil.copytree(frozen("llama"), tmp_path / "llama-study", symlinks=True)
+    (folder / "score.py").write_text("def score(text, gold):\n    return True\n", encoding="utf-8")
+    with pytest.raises(ProtocolError, match=r"score\.py: bytes"):
+        load_line(folder, places())
+
+
+def test_a_function_that_is_not_there_is_refused_by_init(answers_for, tmp_path):
+    """And nothing is written."""
+    sources = answers_for("llama").sources
+    own = (sources[0], source_of(f"t={sources[1].file},judge=function,gold=want,function=score:nothing"))
+    with pytest.raises(InputError, match="no function nothing"):
+        write_study(tmp_path, answers_for("llama", id="named-study", sources=own, claims=()))
+    assert not (tmp_path / "named-study/protocol.toml").exists()
+
+
+def test_freezing_again_without_an_input_gives_up_no_source(answers_for, tmp_path):
+    """Frozen texts and prompt hashes don't become owed unsaid."""
+    folder = write_study(tmp_path, answers_for("llama", id="again-study"))
+    before = freeze_study(folder)
+    shutil.move(folder / "inputs/qa.csv", tmp_path / "qa.csv")
+    ids = [one.source_id for one in before.manifest.sources if one.domain == "qa"]
+    (folder / "published_sources.json").write_text(json.dumps({"qa": ids}), "utf-8")
+    manifest = (folder / "manifest.json").read_bytes()
+    with pytest.raises(ProtocolError, match=re.escape("manifest.json: qa: expected frozen sources, as until now")):
+        freeze_study(folder)
+    assert (folder / "manifest.json").read_bytes() == manifest
+    shutil.move(tmp_path / "qa.csv", folder / "inputs/qa.csv")
+    assert freeze_study(folder).digest == before.digest
+
+
+def test_freezing_anew_is_said(answers_for, tmp_path):
+    """The first time and without a change it isn't anew."""
+    folder = write_study(tmp_path, answers_for("llama", id="anew-study"))
+    path, said = folder / "protocol.toml", []
+    for title in (b"A study of a tiny model", b"A study of a tiny model", b"Another"):
+        path.write_bytes(path.read_bytes().replace(b"A study of a tiny model", title))
+        done = CliRunner().invoke(app, ["freeze", str(folder), "--json"])
+        assert done.exit_code == 0, done.stderr
+        said.append(json.loads(done.stdout)["anew"])
+    assert said == [False, False, True]
+    path.write_bytes(path.read_bytes().replace(b"Another", b"A third"))
+    assert ANEW in CliRunner().invoke(app, ["freeze", str(folder)]).stdout.replace("\n", " ")
+
+
+def test_two_folders_of_one_id_are_refused(frozen, tmp_path):
+    """Which of them is meant isn't guessed by the order of a variable."""
+    first, other = frozen("llama"), tmp_path / "llama-study"
+    other.mkdir()
+    shutil.copyfile(first / "protocol.toml", other / "protocol.toml")
+    tree = places().with_studies((first, other))
+    with pytest.raises(ProtocolError, match=f"one folder of a protocol's ID, found {re.escape(str(first))} too"):
+        load_protocol("llama-study", tree)
+    taken = tmp_path / "nano-completion"
+    taken.mkdir()
+    shutil.copyfile(first / "protocol.toml", taken / "protocol.toml")
+    with pytest.raises(ProtocolError, match="one folder of a protocol's ID"):
+        protocol_ids(Places(places().root, (taken,)))
+
+
+def test_a_path_that_no_variable_can_hold_is_refused(monkeypatch, tmp_path):
+    """Another process would be told of two other folders."""
+    monkeypatch.delenv(STUDIES, raising=False)
+    with pytest.raises(HarnessError, match="a path without"):
+        include([tmp_path / f"a{os.pathsep}b"])
+    assert STUDIES not in os.environ

@@ -140,9 +140,8 @@ def test_what_does_not_hold_is_refused_and_nothing_is_written(tmp_path, answers_
 
 def test_a_gold_answer_without_its_number_is_refused(tmp_path):
     """Before anything is written, and not by the first run: source and end of the answer are named."""
-    (tmp_path / "q.jsonl").write_text(
-        '{"id": "two", "text": "What is 1 + 1?", "answer": "it is two"}\n', encoding="utf-8"
-    )
+    row = {"id": "two", "text": "What is 1 + 1?", "answer": "it is two"}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     words = f"q={tmp_path / 'q.jsonl'},judge=number,gold=answer"
     done = init(tmp_path / "mine", "--yes", "--source", words, "--smoke", "1", "--formal", "1")
     assert done.exit_code == 1

@@ -8,6 +8,8 @@ import importlib
 import importlib.util
 import os
 import socket
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -26,6 +28,13 @@ from harness.run.request import Request
 LOSSES = 3  # of one unit: a unit that kills its worker isn't tried for ever
 POLL_S = 1.0
 ANSWER_S = 5.0
+ASK_S = 90.0  # Ray is loaded and connected in a few seconds, on a busy machine in many
+ASKING = """import sys, ray
+try:
+    ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error")
+except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+    sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
+"""
 CREATION = "creation task"  # Ray's words for an actor whose class couldn't be loaded or made
 NO_REASON = "no reason was given"
 
@@ -41,19 +50,40 @@ def require_ray() -> None:
 
 
 def require_address(address: str) -> None:
-    """SessionError where nobody listens at HOST:PORT: Ray itself would ask for minutes."""
+    """SessionError where no cluster answers at HOST:PORT: nobody listens there, or somebody else does.
+
+    Ray itself asks for minutes, and ends the process that asked. So another process asks, for a while.
+    """
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
-    except (OSError, ValueError, OverflowError) as error:
+        _ask(address)
+    except (OSError, ValueError, OverflowError, subprocess.TimeoutExpired) as error:
         raise _no_cluster(address, error) from error
+
+
+def _ask(address: str) -> None:
+    """Connect and leave again; ConnectionError with what Ray said, TimeoutExpired where nothing came."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING, address],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=ASK_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise ConnectionError(said[-1] if said else f"exit code {done.returncode}")
 
 
 def _no_cluster(address: str | None, error: Exception) -> SessionError:
     return SessionError(
         f"--address {address}" if address else "a Ray cluster of this machine",
         expected="a Ray cluster that answers",
-        found=f"{type(error).__name__}: {error}",
+        found=f"no answer in {ASK_S:.0f} seconds"
+        if isinstance(error, subprocess.TimeoutExpired)
+        else f"{type(error).__name__}: {error}",
         todo="Start it with `ray start --head`, and give its HOST:PORT or none.",
     )
 

@@ -14,8 +14,8 @@ from harness.claims.load import load_claims
 from harness.cluster.merge import Merger
 from harness.cluster.ray_engine import Cluster, land_on_ray, require_address, require_ray
 from harness.errors import HarnessError, SessionError
-from harness.journal.attempts import attempt_number
 from harness.journal.assemble import verify_units
+from harness.journal.attempts import attempt_number
 from harness.journal.folder import RunFolder
 from harness.places import Places
 from harness.protocols.grids import UnitKey

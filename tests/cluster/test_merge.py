@@ -130,6 +130,6 @@ def test_two_workers_that_do_not_agree_on_a_unit_are_refused(merger, made, tmp_p
     cell["generated_ids"][0] += 1
     cell["generated_sha256"] = ids_sha256(cell["generated_ids"])
     other["evidence_sha256"] = digest(other["evidence"])
-    with pytest.raises(JournalError, match="expected one unit, .*found another from a second worker"):
+    with pytest.raises(JournalError, match=r"expected one unit, .*found another from a second worker"):
         merger.merge({name: canonical_bytes(other)})
     assert (tmp_path / "formal-1" / name).read_bytes() == made[name]

@@ -1,5 +1,6 @@
 """What the pool does with answers and losses, against a stand-in for Ray whose actors answer as a test says."""
 
+import socket
 from collections import deque
 from types import SimpleNamespace
 
@@ -181,7 +182,7 @@ def test_what_a_workers_code_raised_is_a_refusal():
 
     cluster = Cluster(answer)
     made, _, _ = pool(cluster, ["a"])
-    with pytest.raises(SessionError, match="unit a: .*found OSError: no space left"):
+    with pytest.raises(SessionError, match=r"unit a: .*found OSError: no space left"):
         made.run()
     assert cluster.actors == 1
 
@@ -345,3 +346,31 @@ def test_a_cluster_that_breaks_is_one_error(monkeypatch):
     request = SimpleNamespace(execution=SimpleNamespace(threads=1, device="cpu"))
     with pytest.raises(SessionError, match="the Ray cluster: expected one that goes on, found RayError: the head is g"):
         land(request, None)
+
+
+@pytest.fixture
+def listening():
+    """A socket that takes connections and is no cluster; its HOST:PORT."""
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield f"127.0.0.1:{made.getsockname()[1]}"
+
+
+def test_who_listens_and_never_answers_is_not_waited_for(listening, monkeypatch):
+    """Another program's port: Ray would ask for minutes and end this process."""
+    monkeypatch.setattr(ray_engine, "ASK_S", 0.5)
+    with pytest.raises(SessionError, match=f"--address {listening}: expected a Ray cluster .*found no answer in 0 sec"):
+        ray_engine.require_address(listening)
+
+
+@pytest.mark.parametrize(
+    ("asking", "found"),
+    [
+        ("import sys; sys.exit('noise\\nRuntimeError: another version')", "RuntimeError: another version"),
+        ("import os; os.abort()", "exit code -6"),
+    ],
+)
+def test_what_a_cluster_says_is_the_reason(listening, monkeypatch, asking, found):
+    """Its last words, or how the process that asked it ended."""
+    monkeypatch.setattr(ray_engine, "ASKING", asking)
+    with pytest.raises(SessionError, match=f"ConnectionError: {found}"):
+        ray_engine.require_address(listening)

@@ -76,7 +76,9 @@ def test_every_source_file_is_in_the_codes_digest(tmp_path, monkeypatch):
 def test_a_unit_before_the_beginning_is_refused(nano):
     """A worker that hasn't loaded anything makes nothing."""
     loaded, request = nano
-    answer = UnitWorker(request, loaded.digest, steering(), code_sha256()).land(loaded.units(request.grid, request.domains)[0])
+    answer = UnitWorker(request, loaded.digest, steering(), code_sha256()).land(
+        loaded.units(request.grid, request.domains)[0]
+    )
     assert answer.refusal == "RuntimeError: the worker has not begun"
 
 

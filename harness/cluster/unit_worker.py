@@ -97,7 +97,11 @@ class UnitWorker:
             refusal = str(error)
         except Exception as error:  # noqa: BLE001  the driver says it: it has the run, this process only a copy of a part
             refusal = words(f"{type(error).__name__}: {error}")
-        return Landed(self._new_files(), refusal)
+        files = self._new_files()
+        if refusal:  # nobody asks again: the model and the folder go, what failed is in the answer
+            self._work, self._folder = None, None
+            self._stack.close()
+        return Landed(files, refusal)
 
     def _new_files(self) -> dict[str, bytes]:
         if self._folder is None:

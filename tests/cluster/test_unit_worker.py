@@ -10,6 +10,7 @@ from harness.cluster.code import code_sha256
 from harness.cluster.unit_worker import UnitWorker
 from harness.model.process import steer_as, steering
 from harness.protocols.load import load_protocol
+from harness.run.engine import Engine
 from harness.run.request import Options, make_request
 
 
@@ -44,6 +45,23 @@ def test_a_worker_answers_with_what_is_new(nano, folders):
     last = worker.end()
     assert [name.split("/")[0] for name in last.files] == ["workers"]
     assert list(folders.glob("pregate-units-*")) == []
+
+
+def test_a_refusal_leaves_nothing_on_the_node(nano, folders, monkeypatch):
+    """What failed is in the answer; the folder goes, and nothing more is made."""
+    loaded, request = nano
+    worker = UnitWorker(request, loaded.digest, steering(), code_sha256())
+    worker.begin()
+    keys = loaded.units(request.grid, request.domains)
+
+    def broken(*given, **named):
+        raise ValueError("no such kernel")
+
+    monkeypatch.setattr(Engine, "make_unit", broken)
+    answer = worker.land(keys[0])
+    assert (list(answer.files), "no such kernel" in answer.refusal) == ([f"failures/{keys[0].name}.json"], True)
+    assert list(folders.glob("pregate-units-*")) == []
+    assert "has not begun" in worker.land(keys[1]).refusal
 
 
 def test_another_protocol_on_the_node_is_refused(nano):

@@ -207,3 +207,16 @@ def test_a_budget_and_missing_cells_are_said_whether_or_not_cells_differ(run, co
     for found in (NoDivergence(), divergence(sides, record, None)):
         said = explanation(less, found, NoRerun(reason="")).sentence
         assert "; of each cell the first 6 tokens were compared; 1 cells are missing on a side" in said
+
+
+def test_how_often_a_captured_step_was_replayed_is_no_condition(graph_tasks, copied, explained, token):
+    """It follows from where the rows end; whether steps were captured is the program's."""
+
+    def replayed(unit):
+        token(3)(unit)
+        unit["tape"]["ran"]["replays"] = 5
+
+    assert differing(explained(graph_tasks, copied(graph_tasks, unit=replayed))) == {}
+    captured = {"environment": lambda one: one["generation_config"].update(captured="true")}
+    found = differing(explained(graph_tasks, copied(graph_tasks, unit=token(3), **captured)))
+    assert found == {"program": ["captured"]}

@@ -1,21 +1,24 @@
 """Units as tasks on Ray actors that each hold the model once. Ray is the extra `ray`, loaded here alone.
 
-An actor that is lost (its process or its node died) takes the unit it was making with it and nothing that landed: where
-the protocol may resume the unit is made again by another, where it may not the run ends.
+An actor that is lost (its process or its node died, or its answer did on the way) takes the unit it was making with it
+and nothing that landed: where the protocol may resume the unit is made again by another, where it may not the run ends.
 """
 
 import importlib
 import importlib.util
 import os
 import socket
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.cluster.code import code_sha256
 from harness.cluster.unit_worker import Landed, UnitWorker
-from harness.errors import SessionError
+from harness.errors import SessionError, words
 from harness.model.process import steering
 from harness.places import STUDIES, places
 from harness.protocols.grids import UnitKey
@@ -25,6 +28,15 @@ from harness.run.request import Request
 LOSSES = 3  # of one unit: a unit that kills its worker isn't tried for ever
 POLL_S = 1.0
 ANSWER_S = 5.0
+ASK_S = 90.0  # Ray is loaded and connected in a few seconds, on a busy machine in many
+ASKING = """import sys, ray
+try:
+    ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error")
+except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+    sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
+"""
+CREATION = "creation task"  # Ray's words for an actor whose class couldn't be loaded or made
+NO_REASON = "no reason was given"
 
 Take = Callable[[Mapping[str, bytes]], None]
 
@@ -38,19 +50,40 @@ def require_ray() -> None:
 
 
 def require_address(address: str) -> None:
-    """SessionError where nobody listens at HOST:PORT: Ray itself would ask for minutes."""
+    """SessionError where no cluster answers at HOST:PORT: nobody listens there, or somebody else does.
+
+    Ray itself asks for minutes, and ends the process that asked. So another process asks, for a while.
+    """
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
-    except (OSError, ValueError, OverflowError) as error:
+        _ask(address)
+    except (OSError, ValueError, OverflowError, subprocess.TimeoutExpired) as error:
         raise _no_cluster(address, error) from error
+
+
+def _ask(address: str) -> None:
+    """Connect and leave again; ConnectionError with what Ray said, TimeoutExpired where nothing came."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING, address],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=ASK_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise ConnectionError(said[-1] if said else f"exit code {done.returncode}")
 
 
 def _no_cluster(address: str | None, error: Exception) -> SessionError:
     return SessionError(
         f"--address {address}" if address else "a Ray cluster of this machine",
         expected="a Ray cluster that answers",
-        found=f"{type(error).__name__}: {error}",
+        found=f"no answer in {ASK_S:.0f} seconds"
+        if isinstance(error, subprocess.TimeoutExpired)
+        else f"{type(error).__name__}: {error}",
         todo="Start it with `ray start --head`, and give its HOST:PORT or none.",
     )
 
@@ -77,7 +110,8 @@ class Pool:
         """One more actor, with as many cores as the protocol registers threads and, on CUDA, a GPU of its own."""
         execution = self.request.execution
         options = {"num_cpus": execution.threads, "num_gpus": 1 if execution.device == "cuda" else 0, "max_restarts": 0}
-        actor = self.ray.remote(UnitWorker).options(**options).remote(self.request, self.loaded.digest, steering())
+        given = (self.request, self.loaded.digest, steering(), code_sha256())
+        actor = self.ray.remote(UnitWorker).options(**options).remote(*given)
         first = actor.begin.remote()
         self._beginning.add(first)
         self._pending[first] = (actor, None)
@@ -88,13 +122,21 @@ class Pool:
             done, _ = self.ray.wait([*self._pending], num_returns=1, timeout=POLL_S)
             for reference in done:
                 self._answered(reference)
+            if not done and self._beginning.issuperset(self._pending):
+                room_of(self.ray, self.request)  # nobody is at work: somebody must be able to begin
 
     def _answered(self, reference: Any) -> None:
+        """Take what the worker sends. Whatever Ray says instead, but that the worker's own code raised, is a loss."""
         actor, key = self._pending.pop(reference)
         try:
             landed: Landed = self.ray.get(reference)
-        except self.ray.exceptions.RayActorError as error:
-            self._lost(key, str(error))
+        except self.ray.exceptions.RayTaskError as error:
+            landed = Landed({}, last_line(error))
+        except self.ray.exceptions.RayError as error:
+            with suppress(Exception):  # one that is only out of reach must not come back
+                self.ray.kill(actor)
+            if reference not in self._ended:  # it had landed all that it was asked for
+                self._lost(key, error)
             return
         self.take(landed.files)
         if landed.refusal:
@@ -119,10 +161,10 @@ class Pool:
             self._ended.add(last)
             self._pending[last] = (actor, None)
 
-    def _lost(self, key: UnitKey | None, why: str) -> None:
+    def _lost(self, key: UnitKey | None, error: Exception) -> None:
         """The unit goes back to the front and another actor is started, or the run ends."""
         name = f"unit {key.name}" if key else "a worker without a unit"
-        first = why.strip().splitlines()[0] if why.strip() else "no reason was given"
+        first = last_line(error) if CREATION in str(error) else (str(error).strip().splitlines() or [NO_REASON])[0]
         if key is not None and not self.loaded.protocol.resume:
             raise SessionError(
                 name,
@@ -173,17 +215,20 @@ def land_on_ray(  # noqa: PLR0913
 ) -> None:
     """Have the units made; `take` gets what each answer of a worker brings.
 
-    SessionError: no Ray, no cluster, a worker that refuses, one that was lost where the protocol can't resume.
+    SessionError: no Ray, no cluster, a worker that refuses, one that was lost where the protocol can't resume, no node
+    left that holds one.
     """
     require_ray()
     ray = importlib.import_module("ray")
     _connect(ray, cluster.address)
     try:
-        count = min(cluster.workers or _room(ray, request), len(keys))
+        room = room_of(ray, request)
         pool = Pool(loaded, request, take, note, ray, deque(keys), len(keys))
-        for _ in range(count):
+        for _ in range(min(cluster.workers or room, len(keys))):
             pool.start()
         pool.run()
+    except ray.exceptions.RayError as error:
+        raise _broken(error) from error
     finally:
         with suppress(Exception):
             ray.shutdown()
@@ -201,21 +246,36 @@ def _connect(ray: Any, address: str | None) -> None:
             logging_level="error",
             runtime_env=environment,
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise _no_cluster(address, error) from error
 
 
-def _room(ray: Any, request: Request) -> int:
-    """Actors that the cluster holds at once; SessionError where it holds none."""
-    there = ray.cluster_resources()
-    cores = int(there.get("CPU", 0)) // request.execution.threads
-    room = min(cores, int(there.get("GPU", 0))) if request.execution.device == "cuda" else cores
+def room_of(ray: Any, request: Request) -> int:
+    """Actors that the cluster's nodes hold at once, each whole on one; SessionError where none holds any."""
+    threads, cuda = request.execution.threads, request.execution.device == "cuda"
+    there = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    cores = [(int(one.get("CPU", 0)) // threads, int(one.get("GPU", 0))) for one in there]
+    room = sum(min(pair) if cuda else pair[0] for pair in cores)
     if room < 1:
         raise SessionError(
             "the Ray cluster",
-            expected=f"{request.execution.threads} cores"
-            + (" and a GPU" if request.execution.device == "cuda" else ""),
-            found=str({name: there.get(name, 0) for name in ("CPU", "GPU")}),
+            expected=f"a node with {threads} cores" + (" and a GPU" if cuda else ""),
+            found=str([{name: one.get(name, 0) for name in ("CPU", "GPU")} for one in there]),
             todo="Add a node that has them.",
         )
     return room
+
+
+def last_line(error: Exception) -> str:
+    """What was raised on a worker, in Ray's words the last line of a traceback; one line of ASCII."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return words(lines[-1].strip() if lines else NO_REASON)
+
+
+def _broken(error: Exception) -> SessionError:
+    return SessionError(
+        "the Ray cluster",
+        expected="one that goes on",
+        found=f"{type(error).__name__}: {last_line(error)}",
+        todo="Look at the nodes' logs. What landed stays.",
+    )

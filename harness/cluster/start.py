@@ -13,8 +13,9 @@ from harness.claims.load import NAME as CLAIM_RULES
 from harness.claims.load import load_claims
 from harness.cluster.merge import Merger
 from harness.cluster.ray_engine import Cluster, land_on_ray, require_address, require_ray
-from harness.errors import HarnessError
+from harness.errors import HarnessError, SessionError
 from harness.journal.assemble import verify_units
+from harness.journal.attempts import attempt_number
 from harness.journal.folder import RunFolder
 from harness.places import Places
 from harness.protocols.grids import UnitKey
@@ -81,6 +82,7 @@ class Start:
 
     def _opened(self) -> Request:
         """The request, after everything that can be refused without a model."""
+        self._require_call()
         if self.call.engine == RAY:
             require_ray()
             if self.call.address is not None:
@@ -94,6 +96,16 @@ class Start:
             load_claims(self.loaded)
         registration_evidence(self.loaded, request)
         return request
+
+    def _require_call(self) -> None:
+        """SessionError for words that only a cluster's run has a use for."""
+        if self.call.engine != RAY and (self.call.address is not None or self.call.workers is not None):
+            raise SessionError(
+                "--address and --workers",
+                expected=f"--engine {RAY}",
+                found=f"--engine {self.call.engine}",
+                todo=f"Give --engine {RAY}, or neither.",
+            )
 
     def _baseline(self, request: Request) -> str:
         """The digest of the run that this one is held against; none where the protocol registers none."""
@@ -121,6 +133,7 @@ class Start:
         missing = tuple(key for key in self._keys(request) if not self.folder.journal(key).exists())
         if not missing:
             return
+        attempt_number(self.folder, request.placement.id)  # nothing is added to an attempt that memory ended
         with tempfile.TemporaryDirectory(prefix="pregate-arriving-") as apart:
             merger = Merger(self.folder, self.loaded, Path(apart))
             cluster = Cluster(self.call.address, self.call.workers)

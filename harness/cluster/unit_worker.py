@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cluster.code import code_sha256
 from harness.errors import HarnessError, words
 from harness.files import read_bytes
 from harness.journal.folder import RunFolder
@@ -34,11 +35,12 @@ class Landed:
 class UnitWorker:
     """One model, loaded by `begin`; then units; then `end`. After a refusal it does nothing more.
 
-    `steering`: the variables that steer kernels, as the driver has them (`harness.model.process.steering`).
+    `steering`: the variables that steer kernels, as the driver has them (`harness.model.process.steering`). `code`: the
+    driver's own (`code_sha256`); a worker of other code begins nothing.
     """
 
-    def __init__(self, request: Request, protocol_digest: str, steering: dict[str, str]) -> None:
-        self._request, self._digest, self._steering = request, protocol_digest, steering
+    def __init__(self, request: Request, protocol_digest: str, steering: dict[str, str], code: str) -> None:
+        self._request, self._digest, self._steering, self._code = request, protocol_digest, steering, code
         self._stack = ExitStack()
         self._folder: RunFolder | None = None
         self._work: Work | None = None
@@ -60,6 +62,8 @@ class UnitWorker:
             self._stack.close()
 
     def _begin(self) -> None:
+        if (own := code_sha256()) != self._code:
+            raise RuntimeError(f"the project's code has digest {own} here, not {self._code}")
         loaded = loaded_for(self._request)
         if loaded.digest != self._digest:
             raise RuntimeError(f"protocol {loaded.protocol.id} has digest {loaded.digest} here, not {self._digest}")
@@ -93,7 +97,11 @@ class UnitWorker:
             refusal = str(error)
         except Exception as error:  # noqa: BLE001  the driver says it: it has the run, this process only a copy of a part
             refusal = words(f"{type(error).__name__}: {error}")
-        return Landed(self._new_files(), refusal)
+        files = self._new_files()
+        if refusal:  # nobody asks again: the model and the folder go, what failed is in the answer
+            self._work, self._folder = None, None
+            self._stack.close()
+        return Landed(files, refusal)
 
     def _new_files(self) -> dict[str, bytes]:
         if self._folder is None:

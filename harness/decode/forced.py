@@ -1,7 +1,7 @@
 """The logits of one step with every token before it given: by `generate`, by the own loop, or in one forward.
 
 The tokens are forced where each program chooses them, so that its forwards are those of a run which had chosen them by
-itself: the same cache, mask, positions and finished rows.
+itself: the same cache, mask, positions and finished rows. The executor over a fixed cache has a module of its own.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class _Forcing(StepWatch):
     """Behind the scores of a `generate` call: leaves one ID a row in each step before the last, and keeps the last."""
 
     def __init__(self, forced: Forced, pad: int) -> None:
-        super().__init__(_no_tick)
+        super().__init__(no_tick)
         self.logits: torch.Tensor | None = None
         self._forced, self._pad = forced, pad
 
@@ -50,8 +50,8 @@ class _Forcing(StepWatch):
         if step == self._forced.step:
             self.logits = scores.to(dtype=torch.float32, copy=True)
             return scores
-        given = torch.tensor(_given(self._forced, step, self._pad), device=scores.device)
-        return torch.full_like(scores, -torch.inf).scatter_(1, given[:, None], 0.0)
+        tokens = torch.tensor(given(self._forced, step, self._pad), device=scores.device)
+        return torch.full_like(scores, -torch.inf).scatter_(1, tokens[:, None], 0.0)
 
 
 def step_logits(
@@ -73,7 +73,7 @@ def _by_generate(loaded: LoadedModel, forced: Forced, contract: DecodeContract, 
     watch = _Forcing(forced, ids.pad)
     loaded.model.generation_config = contract_config(contract, ids, forced.step + 1)
     generate_rows(loaded, forced.ids, forced.mask, watch)
-    return _reached(watch.logits, forced.step)
+    return reached(watch.logits, forced.step)
 
 
 def _by_loop(loaded: LoadedModel, forced: Forced, ids: SpecialIds) -> torch.Tensor:
@@ -83,12 +83,12 @@ def _by_loop(loaded: LoadedModel, forced: Forced, ids: SpecialIds) -> torch.Tens
         del live
         if step == forced.step:
             kept.append(logits)
-        return torch.tensor(_given(forced, step, ids.pad))
+        return torch.tensor(given(forced, step, ids.pad))
 
     decode_rows(
-        loaded, (forced.ids, forced.mask), contract=loop_contract(ids, forced.step + 1), choose=choose, tick=_no_tick
+        loaded, (forced.ids, forced.mask), contract=loop_contract(ids, forced.step + 1), choose=choose, tick=no_tick
     )
-    return _reached(kept[0] if kept else None, forced.step)
+    return reached(kept[0] if kept else None, forced.step)
 
 
 def _whole(loaded: LoadedModel, forced: Forced, ids: SpecialIds) -> torch.Tensor:
@@ -115,7 +115,7 @@ def _whole(loaded: LoadedModel, forced: Forced, ids: SpecialIds) -> torch.Tensor
     return logits
 
 
-def _given(forced: Forced, step: int, pad: int) -> list[int]:
+def given(forced: Forced, step: int, pad: int) -> list[int]:
     """The ID that each row is given in a step; PAD for one that has ended, which nobody reads."""
     return [tokens[step] if step < len(tokens) else pad for tokens in forced.tokens]
 
@@ -124,7 +124,8 @@ def _filled(tokens: Sequence[int], step: int, pad: int) -> list[int]:
     return [*tokens, *[pad] * (step - len(tokens))]
 
 
-def _reached(logits: torch.Tensor | None, step: int) -> torch.Tensor:
+def reached(logits: torch.Tensor | None, step: int) -> torch.Tensor:
+    """The step's logits; DecodeError where there are none, because every row ended before."""
     if logits is None:
         raise DecodeError(
             f"step {step}",
@@ -136,5 +137,6 @@ def _reached(logits: torch.Tensor | None, step: int) -> torch.Tensor:
     return logits
 
 
-def _no_tick(step: int) -> None:
+def no_tick(step: int) -> None:
+    """Nobody watches."""
     del step

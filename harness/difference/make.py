@@ -14,6 +14,7 @@ from harness.difference.tokens import Decoders
 from harness.difference.traces import trace_fields, trace_pair
 from harness.errors import ComparisonError
 from harness.places import Places, places, places_of_run
+from harness.protocols.grids import UnitKey
 from harness.records.difference import (
     CellGroup,
     CellPair,
@@ -117,10 +118,19 @@ class _Pair:
 
     @cached_property
     def common(self) -> list[tuple[SideUnit, SideUnit]]:
-        """The units that both sides have, in the order of A's protocol."""
-        domains = {domain.name: at for at, domain in enumerate(self.a.registered.kind.domains)}
+        """The units that both sides have, in the running order of A's grid: domain, rank, replicate as listed."""
+        kind = self.a.registered.kind
+        domains = {domain.name: at for at, domain in enumerate(kind.domains)}
+        grid = kind.grids.get(self.a.grid)
+        replicates = {name: at for at, name in enumerate(grid.replicates if grid else ())}
+
+        def place(pair: tuple[SideUnit, SideUnit]) -> tuple[int, int, int, UnitKey]:
+            key = pair[0].key
+            last = len(domains), len(replicates)
+            return domains.get(key.domain, last[0]), key.index, replicates.get(key.replicate, last[1]), key
+
         pairs = [(unit, self.b.units[name]) for name, unit in self.a.units.items() if name in self.b.units]
-        return sorted(pairs, key=lambda pair: (domains.get(pair[0].key.domain, len(domains)), pair[0].key))
+        return sorted(pairs, key=place)
 
     @cached_property
     def nowhere(self) -> int:

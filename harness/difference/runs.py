@@ -240,12 +240,17 @@ def _drawn(unit: AnyUnit) -> dict[str, str]:
             "sampler": tape.sampler,
             "columns": tape.columns,
             "cache": tape.cache,
-            **({"ran": tape.ran} if isinstance(tape, GraphBatch) else {}),
+            **({"ran": _executed(tape)} if isinstance(tape, GraphBatch) else {}),
         }
     else:
         return {}
     found = leaves(msgspec.to_builtins(told))
     return {name: value for name, value in found.items() if name != BUDGET}
+
+
+def _executed(tape: GraphBatch) -> dict[str, Any]:
+    """How steps ran; how many were replayed follows from where the rows ended."""
+    return {name: value for name, value in msgspec.to_builtins(tape.ran).items() if name != "replays"}
 
 
 def _value(value: object) -> str:

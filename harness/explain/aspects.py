@@ -5,7 +5,7 @@ A frozen side holds digests where a run holds fields. What one side lacks is `un
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -15,10 +15,13 @@ from harness.difference.leaves import ABSENT, differing, leaves
 from harness.difference.side import Side, SideUnit
 from harness.records.difference import Fact
 from harness.records.explanation import Aspect, AspectField, AspectName
-from harness.records.protocol import LoopCheckProtocol, TaskCrnProtocol
+from harness.records.graph import GraphExecution
+from harness.records.protocol import GraphCheckProtocol, GraphTaskProtocol, LoopCheckProtocol, TaskCrnProtocol
 from harness.snapshots.environments import environment_facts
 
 Held = dict[str, str]
+ProgramName = Literal["generate", "own_loop", "executor"]
+CAPTURED = "captured"  # in an environment's generation_config, and in the program's aspect
 ORDER: tuple[AspectName, ...] = get_args(AspectName)
 NO_ENVIRONMENT = "frozen results hold the environment's digest alone"
 NO_PLACEMENT = "frozen results hold no placement"
@@ -38,6 +41,9 @@ OF_ENVIRONMENT: Mapping[AspectName, tuple[str, ...]] = {
 CACHE = ("generation_config.use_cache", "generation_config.cache_implementation")
 CACHED = ("cache", "parameters.use_cache", "parameters.cache_implementation")
 SAMPLER = ("sampler", "parameters", "processors", "columns")
+# What the executor over a fixed cache reads back of itself: the program's, whatever draws inside it.
+EXECUTED = tuple(f"generation_config.{name}" for name in ("executor", "step", "captured", "look"))
+RAN = "ran."  # the same of a unit
 NAMED = 8  # members that stand for a larger table
 
 
@@ -60,7 +66,7 @@ def aspects(cell: Cell) -> tuple[Aspect, ...]:
         "batch": lambda: _batch(cell),
         "draws": lambda: _drawn(cell, "draws"),
         "sampler": lambda: _drawn(cell, "sampler"),
-        "program": lambda: _aspect("program", ({"program": program(side)} for side in (cell.a, cell.b))),
+        "program": lambda: _programs(cell),
         "cache": lambda: _drawn(cell, "cache"),
         "checkpoint": lambda: _checkpoint(cell),
         "protocol": lambda: _protocol(cell),
@@ -69,11 +75,41 @@ def aspects(cell: Cell) -> tuple[Aspect, ...]:
     return tuple(made[name]() if name in made else _of_environment(cell, name) for name in ORDER)
 
 
-def program(side: Side) -> str:
-    """What decodes a side's rows, by its protocol's kind."""
+def program(side: Side) -> ProgramName:
+    """What decodes a side's rows, by its protocol's kind: `executor` is the one over a fixed cache."""
     kind = side.registered.kind
+    if executor_of(side) is not None:
+        return "executor"
     own = isinstance(kind, TaskCrnProtocol) or (isinstance(kind, LoopCheckProtocol) and kind.by == "own_loop")
     return "own_loop" if own else "generate"
+
+
+def executor_of(side: Side) -> GraphExecution | None:
+    """The executor over a fixed cache as a side's protocol registers it; None where another program decodes."""
+    kind = side.registered.kind
+    if isinstance(kind, GraphTaskProtocol):
+        return kind.decode.graph
+    return kind.graph if isinstance(kind, GraphCheckProtocol) else None
+
+
+def captured(side: Side) -> bool:
+    """Whether the executor's steps were captured: as read back, of frozen results as the registered device has it."""
+    if side.environment is not None:
+        return side.environment.generation_config.get(CAPTURED) == "true"
+    return side.registered.kind.execution.device == "cuda"
+
+
+def _programs(cell: Cell) -> Aspect:
+    """What decodes; of the executor over a fixed cache also how it was registered and whether steps were captured."""
+    sides: list[Held] = []
+    for side, unit in zip((cell.a, cell.b), cell.units, strict=True):
+        graph = executor_of(side)
+        held: Held = {"program": program(side)}
+        if graph is not None:
+            held |= leaves(msgspec.to_builtins(graph)) | {CAPTURED: str(captured(side)).lower()}
+            held |= {"columns_for": f"{unit.plain['max_new_tokens']} new tokens"}
+        sides.append(held)
+    return _aspect("program", sides)
 
 
 def _aspect(name: AspectName, sides: Iterable[Mapping[str, str]], why: str = "") -> Aspect:
@@ -147,7 +183,7 @@ def _drawn(cell: Cell, name: AspectName) -> Aspect:
 def _chosen(side: Side, unit: SideUnit, name: AspectName) -> Held:
     held: Held = {"run_seed": str(unit.plain["run_seed"])} if "run_seed" in unit.plain else {}
     config = {} if side.environment is None else environment_facts(side.environment)
-    config = {key: value for key, value in config.items() if key.startswith("generation_config.")}
+    config = {key: one for key, one in config.items() if key.startswith("generation_config.") and key not in EXECUTED}
     if name == "cache":
         taken = {key: value for key, value in unit.drawn.items() if key in CACHED}
         return {key: value for key, value in config.items() if key in CACHE} | taken
@@ -155,7 +191,8 @@ def _chosen(side: Side, unit: SideUnit, name: AspectName) -> Held:
     of_sampler = {key: value for key, value in of_sampler.items() if key not in CACHED}
     if name == "sampler":
         return {key: value for key, value in config.items() if key not in CACHE} | of_sampler
-    return held | {key: value for key, value in unit.drawn.items() if key not in of_sampler and key not in CACHED}
+    drawn = {key: value for key, value in unit.drawn.items() if not key.startswith(RAN)}
+    return held | {key: value for key, value in drawn.items() if key not in of_sampler and key not in CACHED}
 
 
 def _environment_digest(cell: Cell, name: AspectName) -> Aspect:

@@ -42,23 +42,54 @@ VERSIONS = ("torch", "transformers")
 
 def sentence(compared: SideComparison, found: Divergence | NoDivergence, made: Rerun | NoRerun) -> str:
     """One line in ASCII."""
-    both = f"{_side('A', compared.a)} and {_side('B', compared.b)}"
-    head = f"{compared.a.protocol} {compared.a.protocol_digest[:16]}: {both}"
+    head = _head(compared.a, compared.b)
     if isinstance(found, NoDivergence):
-        count = f"{compared.equal.count} of {compared.equal.of} cells"
-        missing = sum(one.missing for one in compared.lone)
-        lost = f", and {missing} cells are missing on a side" if missing else ""
-        lost = lost or (", and cells of both grids are on neither side" if compared.verdict == "different" else "")
-        return words(f"{head} are equal in {count}{lost}.")
-    parts = [_parting(found.explained), _counted(found), *_recorded(found.aspects)]
+        return words(f"{head} are equal in {compared.equal.count} of {compared.equal.of} cells{_but(compared)}.")
+    parts = [_parting(found.explained), _counted(found, compared), *_recorded(found.aspects)]
     parts += list(_rerun(made)) if isinstance(made, Rerun) else [f"nothing was made again ({made.reason})"]
     return words(f"{head} {'; '.join(parts)}.")
 
 
-def _side(name: str, side: ComparedSide) -> str:
+def _head(a: ComparedSide, b: ComparedSide) -> str:
+    """Both sides under one protocol, or each under its own."""
+    if (a.protocol, a.protocol_digest) == (b.protocol, b.protocol_digest):
+        return f"{_protocol(a)}: {_side('A', a)} and {_side('B', b)}"
+    return f"{_side('A', a, f' of {_protocol(a)}')} and {_side('B', b, f' of {_protocol(b)}')}"
+
+
+def _protocol(side: ComparedSide) -> str:
+    return f"{side.protocol} {side.protocol_digest[:16]}"
+
+
+def _side(name: str, side: ComparedSide, of: str = "") -> str:
     what = "frozen results" if side.kind == "frozen" else side.name
     other = ", a port" if side.port else ""
-    return f"{name} ({what}{other})"
+    return f"{name} ({what}{of}{other})"
+
+
+def _but(compared: SideComparison) -> str:
+    """What keeps equal cells from being all: tokens beyond a budget, cells that a side lacks, one call, gaps."""
+    said = [*_extent(compared)]
+    if compared.verdict == "different" and not _missing(compared):
+        said.append("cells of both grids are on neither side")
+    if compared.shared_units.count:
+        shared = f"{compared.shared_units.count} of {compared.shared_units.of} units"
+        said.append(f"{shared} are one call's or the accepted run's own on both sides, whose equality shows nothing")
+    if compared.not_compared:
+        said.append(f"not compared: {', '.join(compared.not_compared)}")
+    return "".join(f"; {one}" for one in said)
+
+
+def _extent(compared: SideComparison) -> Iterator[str]:
+    """Tokens and cells that the comparison is about, where it isn't about all."""
+    if not compared.whole:
+        yield f"of each cell the first {compared.budget} tokens were compared"
+    if missing := _missing(compared):
+        yield f"{missing} cells are missing on a side"
+
+
+def _missing(compared: SideComparison) -> int:
+    return sum(one.missing for one in compared.lone)
 
 
 def cell_name(cell: CellPair) -> str:
@@ -94,9 +125,10 @@ def places(pair: TracePair) -> str:
     return ", ".join(found) or "no stage and no gate differs"
 
 
-def _counted(found: Divergence) -> str:
+def _counted(found: Divergence, compared: SideComparison) -> str:
     first = "" if found.first == found.explained else f", in the grid's order first {cell_name(found.first)}"
-    return f"{found.differing.count} of {found.differing.of} common cells differ{first}"
+    rest = "".join(f"; {one}" for one in _extent(compared))
+    return f"{found.differing.count} of {found.differing.of} common cells differ{first}{rest}"
 
 
 def _recorded(aspects: tuple[Aspect, ...]) -> Iterator[str]:
@@ -128,7 +160,7 @@ def _rerun(made: Rerun) -> Iterator[str]:
     if environment is not None:
         yield f"made again on {_machine(environment)}"
     for name, side in (("A", made.a), ("B", made.b)):
-        yield f"{name}'s conditions {_gives(side)}"
+        yield f"{name}'s conditions{_elsewise(side)} {_gives(side)}"
     if made.same_bits:
         yield "both give the same logits bit for bit"
     if isinstance(made.trace, TracePair):
@@ -141,6 +173,15 @@ def _machine(environment: Environment) -> str:
     device = ", ".join(environment.gpus) or environment.cpu
     count = f"{environment.threads} {'thread' if environment.threads == 1 else 'threads'}"
     return ", ".join([*named, device, count])
+
+
+def _elsewise(side: SideRerun | Untried) -> str:
+    """What this machine had otherwise than the side's record says: then they aren't its conditions."""
+    named = [one.field for one in side.elsewise] if isinstance(side, SideRerun) else []
+    if not named:
+        return ""
+    more = len(named) - FIELDS
+    return f", {', '.join(named[:FIELDS])}{f' and {more} more' if more > 0 else ''} not as recorded,"
 
 
 def _gives(side: SideRerun | Untried) -> str:
@@ -170,7 +211,7 @@ def _searched(search: Search | NoSearch) -> Iterator[str]:
     what = f"single change to {base}'s conditions gives {wanted}'s token"
     if not any(one.restores for one in tried):
         yield f"no {what}, of {len(tried)} tried"
-    for kind, which in (("between the sides", "in what the sides differ in"), ("tried besides", "in what they don't")):
+    for kind, which in (("between the sides", "in what the sides differ in"), ("tried besides", "tried besides")):
         of = [one for one in tried if one.kind == kind]
         if back := [change_text(one) for one in of if one.restores]:
             each = f"this {what}" if len(back) == 1 else f"each of these as a {what}"

@@ -9,12 +9,16 @@ from typing import Any
 
 import msgspec
 
+from harness.canon import digest
+from harness.difference.leaves import ABSENT
 from harness.errors import words
 from harness.model.here import CAPABILITY
-from harness.records.explanation import Aspect, ChangeKind
-from harness.records.protocol import Execution, Placement
+from harness.records.explanation import Aspect, AspectName, ChangeKind
+from harness.records.protocol import DecodeContract, Execution, Placement
 from harness.rerun.conditions import Conditions, device_for
-from harness.rerun.trial import BySeed, Forward, Load
+from harness.rerun.rows import BESIDE, row_changes
+from harness.rerun.rules import rule_changes
+from harness.rerun.trial import BySeed, Forward, Load, Program
 
 BETWEEN: ChangeKind = "between the sides"
 BESIDES: ChangeKind = "tried besides"
@@ -26,14 +30,26 @@ OTHERS: dict[str, tuple[object, ...]] = {
     "attention": ("eager", "sdpa"),
     "dtype": ("float32", "bfloat16"),
 }
+# Of what `generate` is called by: what changes logits. The rest is the draws'.
+CONTRACT = {"cache": ("use_cache", "cache"), "repetition_penalty": ("repetition_penalty",)}
 LOWER = {"DEFAULT": "default", "AVX2": "avx2"}
+RECORDED = "kernels.env:"  # before the name of a variable
 NO_EXPERTS = "none"  # of a dense model
-NOT_SETTABLE = {
+NOT_SETTABLE: dict[AspectName, str] = {
     "libraries": "another version isn't installed in this environment",
     "machine": "this machine is the one there is",
     "kernels": "a library's build or the processor decides it",
     "threads": "it isn't set by a run",
 }
+NOT_ALONE = "what the records hold of the other side isn't enough to change it alone here"
+# Aspects that an aspect of the records is changed by, where a change has another name; `protocol` acts by the others.
+FIELD_OF: dict[str, AspectName] = {
+    "tokens beside": "batch",
+    "deterministic_algorithms": "settings",
+    "float32_matmul_precision": "settings",
+    "repetition_penalty": "sampler",
+}
+BY_OTHERS: tuple[AspectName, ...] = ("protocol",)
 ONE_BATCH = "a row's seeded draw is part of its batch's: alone it is another draw"
 
 
@@ -52,11 +68,64 @@ class Single:
 def single_changes(
     base: Conditions, other: Conditions | None, *, between: tuple[Aspect, ...], turned: bool, registered: "Registered"
 ) -> tuple[Single, ...]:
-    """All of them, each field once. `between`: what the records say; `turned`: the base is A, not B."""
-    found = [] if other is None else [*_of_forward(base, other.forward), *_of_load(base, other.load)]
+    """All of them, each field once. `between`: what the records say; `turned`: the base is A, not B.
+
+    Whatever the records differ in is there, made or untried; only of what they don't differ in something is tried
+    besides. `other` is None where the other side's conditions can't be made: its records have its settings.
+    """
+    found = [*_of_records(base, between, turned=turned)] if other is None else [*_of_sides(base, other)]
     found += _untried(base, between, turned=turned, named={one.field for one in found})
+    found += _left(between, turned=turned, covered={aspect_of(one.field) for one in found})
     named = {one.field for one in found}
-    return (*found, *(one for one in _besides(base, registered) if one.field not in named))
+    differing = {aspect_of(one) for one in named}
+    besides = (one for one in _besides(base, registered) if one.field not in named)
+    return (*found, *(one for one in besides if aspect_of(one.field) not in differing))
+
+
+def aspect_of(field: str) -> str:
+    """The aspect that a change is of."""
+    if field.startswith("variable "):
+        return field
+    return FIELD_OF.get(field, field)
+
+
+def _of_sides(base: Conditions, other: Conditions) -> Iterator[Single]:
+    yield from _of_forward(base, other.forward)
+    yield from _of_load(base, other.load)
+
+
+def _of_records(base: Conditions, between: tuple[Aspect, ...], *, turned: bool) -> Iterator[Single]:
+    """Settings of a load that the records name with their values."""
+    for aspect in between:
+        for one in aspect.differing:
+            before, after = (one.a, one.b) if turned else (one.b, one.a)
+            if aspect.name == "kernels" and one.field.startswith(RECORDED):
+                yield _variable(BETWEEN, base, one.field.removeprefix(RECORDED), None if after == ABSENT else after)
+            elif one.field in PLAIN and str(getattr(base.load, one.field)) == before:
+                value = next((made for made in _typed(one.field, after, base) if str(made) == after), None)
+                if value is not None:
+                    yield _load(BETWEEN, one.field, before, after, base=base, **{one.field: value})
+
+
+def _typed(field: str, text: str, base: Conditions) -> Iterator[object]:
+    """A recorded value in the type that a load has for it; nothing for a word that no load has."""
+    own = getattr(base.load, field)
+    if isinstance(own, bool):
+        yield from (True, False)
+    elif isinstance(own, int):
+        yield from (int(text),) if text.isdecimal() else ()
+    else:
+        yield from (text,) if field != "dtype" or text in OTHERS["dtype"] else ()
+
+
+def _left(between: tuple[Aspect, ...], *, turned: bool, covered: set[str]) -> Iterator[Single]:
+    """Aspects in which the records differ and that no change is of: listed, so that nobody takes them for equal."""
+    for aspect in between:
+        if aspect.name in BY_OTHERS or aspect.name in NOT_SETTABLE or aspect.name in covered:
+            continue
+        for one in aspect.differing[:1]:
+            before, after = (one.a, one.b) if turned else (one.b, one.a)
+            yield Single(BETWEEN, aspect.name, before, after, None, NOT_ALONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +137,41 @@ class Registered:
 
 
 def _of_forward(base: Conditions, other: Forward) -> Iterator[Single]:
-    """Prompt or batch or what the rows beside it have, draws, program."""
+    """Prompt, batch, what the rows beside it have, draws, program with its executor, cache and what it is called by."""
     own = base.forward
-    if own.rows != other.rows:
-        field, before, after = _rows(own, other)
-        yield _forward(BETWEEN, field, before, after, base=base, rows=other.rows, row=other.row)
-    if own.rule != other.rule:
-        yield _forward(BETWEEN, "draws", rule_words(own), rule_words(other), base=base, rule=other.rule)
-    if own.program != other.program:
-        yield _forward(BETWEEN, "program", own.program, other.program, base=base, program=other.program)
+    for field, rows, row in row_changes(own, other):
+        made = msgspec.structs.replace(own, rows=rows, row=row)
+        before, after = (f"its own of {_names(own, made)}", "the other side's") if field == BESIDE else _both(own, made)
+        yield _forward(BETWEEN, field, before, after, base=base, rows=rows, row=row)
+    for field, before, after, rule in rule_changes(own.rule, other.rule):
+        yield _forward(BETWEEN, field, before, after, base=base, rule=rule)
+    if (own.program, own.executed) != (other.program, other.executed):
+        changed = {"program": other.program, "executed": other.executed}
+        yield _forward(BETWEEN, "program", program_words(own), program_words(other), base=base, **changed)
+    for field, names in CONTRACT.items():
+        changed = {name: getattr(other.contract, name) for name in names}
+        contract = msgspec.structs.replace(own.contract, **changed)
+        if contract != own.contract:
+            before, after = (_contract_words(one, names) for one in (own.contract, contract))
+            yield _forward(BETWEEN, field, before, after, base=base, contract=contract)
 
 
-def _rows(own: Forward, other: Forward) -> tuple[str, str, str]:
-    """What two batches differ in: the row's prompt, the batch's shape, or tokens of other rows before the step."""
-    if own.rows[own.row].prompt_ids != other.rows[other.row].prompt_ids:
-        return "prompt", batch_words(own), batch_words(other)
-    if _shape(own) != _shape(other):
-        return "batch", batch_words(own), batch_words(other)
-    pairs = zip(own.rows, other.rows, strict=True)
-    names = ", ".join(one.condition for one, two in pairs if one.forced != two.forced)
-    return "tokens beside", f"its own of {names}", "the other side's"
+def _contract_words(contract: DecodeContract, names: tuple[str, ...]) -> str:
+    return ", ".join(f"{name} {getattr(contract, name)}" for name in names)
 
 
-def _shape(forward: Forward) -> list[tuple[str, int, tuple[int, ...]]]:
-    return [(one.condition, one.left_padding, one.prompt_ids) for one in forward.rows]
+def _both(own: Forward, made: Forward) -> tuple[str, str]:
+    """Two batches in words; by the digest of what is in them where the shapes are the same."""
+    before, after = batch_words(own), batch_words(made)
+    if before != after:
+        return before, after
+    one, other = (digest([row.prompt_ids for row in forward.rows])[:16] for forward in (own, made))
+    return f"{before} ({one})", f"{after} ({other})"
+
+
+def _names(own: Forward, made: Forward) -> str:
+    pairs = zip(own.rows, made.rows, strict=True)
+    return ", ".join(one.condition for one, two in pairs if one.forced != two.forced)
 
 
 def _of_load(base: Conditions, other: Load) -> Iterator[Single]:
@@ -120,16 +200,17 @@ def _untried(base: Conditions, between: tuple[Aspect, ...], *, turned: bool, nam
             before, after = (one.a, one.b) if turned else (one.b, one.a)
             if one.field == "cpu_capability" and after in LOWER and f"variable {CAPABILITY}" not in named:
                 yield _variable(BETWEEN, base, CAPABILITY, LOWER[after])
-            elif one.field.removeprefix("kernels.env:") == one.field and one.field not in named:
+            elif not one.field.startswith(RECORDED) and one.field not in named:
                 yield Single(BETWEEN, one.field, before, after, None, NOT_SETTABLE[aspect.name])
 
 
 def _besides(base: Conditions, registered: Registered) -> Iterator[Single]:
     """What often decides a last bit: batch, cache, program, threads, kernels, placement, dtype."""
     yield _alone(base)
-    yield _forward(BESIDES, "cache", "with", "without, in one forward", base=base, program="whole")
-    program = "own_loop" if base.forward.program == "generate" else "generate"
-    yield _forward(BESIDES, "program", base.forward.program, program, base=base, program=program)
+    yield _forward(BESIDES, "cache", "with", "without, in one forward", base=base, program="whole", executed=None)
+    program: Program = "own_loop" if base.forward.program == "generate" else "generate"
+    changed: dict[str, Any] = {"program": program, "executed": None}
+    yield _forward(BESIDES, "program", program_words(base.forward), program, base=base, **changed)
     for name, values in OTHERS.items():
         own = getattr(base.load, name)
         if own == NO_EXPERTS:
@@ -178,10 +259,12 @@ def batch_words(forward: Forward) -> str:
     return f"{count} {'row' if count == 1 else 'rows'} of {width} tokens, the row's own {len(row.prompt_ids)}"
 
 
-def rule_words(forward: Forward) -> str:
-    """How the token is chosen, with the number that it is drawn by."""
-    rule = forward.rule
-    if isinstance(rule, BySeed):
-        return f"seed {rule.seed}, temperature {rule.temperature}, top_p {rule.top_p}, top_k {rule.top_k}"
-    u = getattr(rule, "u", "")
-    return f"u {u}" if u else "argmax"
+def program_words(forward: Forward) -> str:
+    """The program; of the executor what it is given too."""
+    one = forward.executed
+    if one is None:
+        return forward.program
+    how = "captured" if one.captured else "uncaptured"
+    kernels = f" with {', '.join(one.graph.kernels)}" if one.graph.kernels else ""
+    columns = f"columns for {one.budget} new tokens"
+    return f"{forward.program} ({one.graph.step} step{kernels}, {how}, {columns}, a look every {one.graph.look})"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from harness.decode.chosen import SeededDraw, at_u, by_argmax, by_seed, row_logits
 from harness.decode.forced import Forced, step_logits
+from harness.decode.forced_executed import executed_logits
 from harness.decode.icdf import InverseCdf
 from harness.errors import HarnessError, ModelError
 from harness.model.environment import read_environment
@@ -85,8 +86,14 @@ def _words(error: Exception) -> str:
 
 
 def _made(model: LoadedModel, forward: Forward, ids: SpecialIds) -> ForwardReport:
-    forced, row, asked = forced_of(forward, ids.pad), forward.row, forward.candidates
-    logits = step_logits(model, forced, program=forward.program, contract=forward.contract, ids=ids)
+    forced, row, asked, how = forced_of(forward, ids.pad), forward.row, forward.candidates, forward.executed
+    if forward.program != "executor":
+        logits = step_logits(model, forced, program=forward.program, contract=forward.contract, ids=ids)
+    elif how is None:
+        raise RuntimeError("the executor needs to be told how its steps are executed")
+    else:
+        graph, captured, budget = how.graph, how.captured, how.budget
+        logits = executed_logits(model, forced, graph=graph, captured=captured, budget=budget, ids=ids)
     found, rule = row_logits(logits, row, asked), forward.rule
     if isinstance(rule, ByTape):
         chosen = at_u(logits, row, asked, sampler=InverseCdf(rule.sampler), u=float.fromhex(rule.u))

@@ -11,7 +11,7 @@ from typing import Literal
 
 from harness.difference.side import Side, SideUnit
 from harness.errors import ComparisonError, HarnessError
-from harness.explain.aspects import Cell, program
+from harness.explain.aspects import Cell, captured, executor_of, program
 from harness.explain.tape import tape_of
 from harness.model.identity import digests_of_a_run
 from harness.places import Places, places
@@ -29,9 +29,11 @@ from harness.records.protocol import (
     TaskCrnProtocol,
 )
 from harness.records.run import Environment, PlacementFacts
-from harness.rerun.trial import ByArgmax, BySeed, ByTape, Forward, Load, Row
+from harness.rerun.rows import padded
+from harness.rerun.trial import ByArgmax, BySeed, ByTape, Executed, Forward, Load, Row
 
 VARIABLE = "env:"
+OWED_TODO = "Without it nothing says whether a folder has the side's weights: compare with a run, which records it."
 CHECKPOINT_TODO = "Name its folder with --checkpoint DIR; it may be given twice."
 
 
@@ -60,24 +62,39 @@ class Checkpoints:
     _digests: dict[tuple[str, Path], dict[str, str]] = field(default_factory=dict)
 
     def find(self, loaded: LoadedProtocol, wanted: Iterable[tuple[str, str]]) -> Path:
-        """The folder whose files have these digests; ComparisonError where none has."""
+        """The folder whose files have these digests; ComparisonError where none has, or where a file's is owed."""
         own = beside(loaded.folder, "checkpoint")
         trees = (places(), *map(Places, loaded.folder.parents))
         embedded = [tree.models / loaded.profile.id / "checkpoint" for tree in trees]
         folders, pinned, found = [*self.named, *own, *embedded], dict(wanted), "no such folder"
-        for folder in (one.resolve() for one in folders if one.is_dir()):
-            try:
-                here = self._of(loaded.profile, folder)
-            except HarnessError as error:
-                found = str(error)
-                continue
-            other = [name for name, sha256 in pinned.items() if here.get(name) != sha256]
-            if not other:
-                return folder
-            found = f"{other[0]} with another in {folder.name}"
         where = f"checkpoint of {loaded.protocol.id}"
         expected = f"a folder with its {len(pinned)} recorded digests"
+        if owed := [file.name for file in loaded.profile.files if file.name not in pinned]:
+            raise ComparisonError(where, expected="a digest of each file", found=f"none of {owed[0]}", todo=OWED_TODO)
+        for folder in (one for one in folders if one.is_dir()):
+            found = self._other(loaded.profile, folder, pinned)
+            if not found:
+                return folder.resolve()
         raise ComparisonError(where, expected=expected, found=found, todo=CHECKPOINT_TODO)
+
+    def require_named(self, sides: Iterable[Side]) -> None:
+        """ComparisonError for a folder that was named and has no side's digests: nothing else is taken in its place."""
+        asked = [(side.registered.loaded, side.checkpoint) for side in sides]
+        known = [(loaded.profile, dict(pinned)) for loaded, pinned in asked if loaded is not None and pinned]
+        for folder in self.named:
+            found = [self._other(profile, folder, pinned) for profile, pinned in known]
+            if found and all(found):
+                where, expected = f"--checkpoint {folder}", "the recorded digests of A or of B"
+                raise ComparisonError(where, expected=expected, found=found[0], todo="Name a side's own, or none.")
+
+    def _other(self, profile: Profile, folder: Path, pinned: dict[str, str]) -> str:
+        """What keeps a folder from having the digests; empty where it has them."""
+        try:
+            here = self._of(profile, folder.resolve())
+        except HarnessError as error:
+            return str(error)
+        other = [name for name, sha256 in pinned.items() if here.get(name) != sha256]
+        return f"{other[0]} with another in {folder.resolve().name}" if other else ""
 
     def _of(self, profile: Profile, folder: Path) -> dict[str, str]:
         key = (profile.id, folder)
@@ -160,14 +177,25 @@ def _as_read(facts: PlacementFacts) -> Placement:
 def _forward(at: int, side: Side, step: Step) -> Forward:
     unit, other = step.cell.units[at], step.cell.units[1 - at]
     names = list(unit.cells)
+    rows = tuple(_row(unit, other, name, step.step) for name in names)
     return Forward(
-        rows=tuple(_row(unit, other, name, step.step) for name in names),
+        rows=rows if len(unit.rows) == len(names) else padded(rows),  # a lent prompt has the padding of another batch
         row=names.index(step.cell.condition),
         step=step.step,
-        program="own_loop" if program(side) == "own_loop" else "generate",
+        program=program(side),
+        executed=_executed(side, unit),
         contract=_contract(side),
         rule=_rule(side, unit, step.step),
         candidates=step.candidates,
+    )
+
+
+def _executed(side: Side, unit: SideUnit) -> Executed | None:
+    graph = executor_of(side)
+    return (
+        None
+        if graph is None
+        else Executed(graph=graph, captured=captured(side), budget=int(unit.plain["max_new_tokens"]))
     )
 
 

@@ -78,7 +78,8 @@ def rerun_of(
     checkpoints: Checkpoints,
     trials: Trials,
 ) -> Rerun | NoRerun:
-    """The explained cell's step made again, or why there is none."""
+    """The explained cell's step made again, or why there is none; ComparisonError for a checkpoint of neither side."""
+    checkpoints.require_named(sides)
     if isinstance(found, NoDivergence):
         return NoRerun(reason=NOTHING)
     outputs = found.explained.found

@@ -4,13 +4,14 @@ from typing import Any, Literal
 
 from harness.records.base import Record
 from harness.records.explanation import NoTrace, Untried
+from harness.records.graph import GraphExecution
 from harness.records.profile import Profile
 from harness.records.protocol import DecodeContract, Execution, Placement
 from harness.records.run import Environment, PlacementFacts
 from harness.records.tapes import EdgeDistance, NoEdge, SamplerContract
 
 REQUEST, REPORT = "request.json", "report.json"
-Program = Literal["generate", "own_loop", "whole"]
+Program = Literal["generate", "own_loop", "executor", "whole"]
 
 
 class Load(Record):
@@ -30,6 +31,14 @@ class Load(Record):
     deterministic_algorithms: bool
     float32_matmul_precision: str
     variables: dict[str, str]
+
+
+class Executed(Record):
+    """What the executor over a fixed cache is given: as registered, captured or not, and the budget of its columns."""
+
+    graph: GraphExecution
+    captured: bool
+    budget: int
 
 
 class Row(Record):
@@ -64,13 +73,14 @@ class BySeed(Record, tag_field="rule", tag="seed"):
 class Forward(Record):
     """A step of one row of a batch. `program`: what decodes up to it; `whole`: one forward over all, without a cache.
 
-    `candidates`: the two IDs whose logits are asked for.
+    `executed` belongs to the program `executor` alone. `candidates`: the two IDs whose logits are asked for.
     """
 
     rows: tuple[Row, ...]
     row: int
     step: int
     program: Program
+    executed: Executed | None
     contract: DecodeContract
     rule: ByArgmax | ByTape | BySeed
     candidates: tuple[int, int]

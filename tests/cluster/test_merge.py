@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from harness.canon import canonical_bytes, digest, ids_sha256
 from harness.cluster.merge import Merger
 from harness.errors import JournalError
 from harness.journal.folder import RunFolder
@@ -105,3 +106,30 @@ def test_what_one_process_saw_replaces_what_another_did(merger, made):
     merger.merge({one: made[one] for one in HEAD} | {"failures/a.json": b"1", "oom.json": b"1"})
     merger.merge({"failures/a.json": b"2", "oom.json": b"2"})
     assert (merger._folder.path / "failures/a.json").read_bytes() == b"2"
+
+
+def test_a_unit_that_two_workers_made_stays_the_first(merger, made, tmp_path):
+    """The same evidence observed by another process: what landed is left, and nothing beside it is taken."""
+    merger.merge({one: made[one] for one in HEAD})
+    name = journals(made)[0]
+    merger.merge({name: made[name]})
+    again = json.loads(made[name])
+    again["observation"]["wall_ns"] += 1
+    merger.merge({name: canonical_bytes(again), "workers/7-ab.json": b"{}"})
+    assert (tmp_path / "formal-1" / name).read_bytes() == made[name]
+    assert not (tmp_path / "formal-1/workers").exists()
+
+
+def test_two_workers_that_do_not_agree_on_a_unit_are_refused(merger, made, tmp_path):
+    """A valid journal with other tokens: the run has the first, and somebody hears of the second."""
+    merger.merge({one: made[one] for one in HEAD})
+    name = journals(made)[0]
+    merger.merge({name: made[name]})
+    other = json.loads(made[name])
+    cell = other["evidence"]["cells"][0]
+    cell["generated_ids"][0] += 1
+    cell["generated_sha256"] = ids_sha256(cell["generated_ids"])
+    other["evidence_sha256"] = digest(other["evidence"])
+    with pytest.raises(JournalError, match=r"expected one unit, .*found another from a second worker"):
+        merger.merge({name: canonical_bytes(other)})
+    assert (tmp_path / "formal-1" / name).read_bytes() == made[name]

@@ -1,5 +1,6 @@
 """What the pool does with answers and losses, against a stand-in for Ray whose actors answer as a test says."""
 
+import socket
 from collections import deque
 from types import SimpleNamespace
 
@@ -11,8 +12,20 @@ from harness.cluster.unit_worker import Landed
 from harness.errors import SessionError
 
 
-class ActorLostError(Exception):
+class RayError(Exception):
+    """What all of Ray's errors are."""
+
+
+class ActorLostError(RayError):
     """What Ray raises for an actor that died."""
+
+
+class AnswerLostError(RayError):
+    """What Ray raises for an answer whose node died before it was fetched."""
+
+
+class RaisedError(RayError):
+    """What Ray raises for what a worker's own code raised."""
 
 
 class Actor:
@@ -29,10 +42,11 @@ class Actor:
 class Cluster:
     """`answers(number, step, key)` gives Landed, or raises; `idle`: actors that are never scheduled."""
 
-    exceptions = SimpleNamespace(RayActorError=ActorLostError)
+    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RaisedError)
 
     def __init__(self, answers, idle=()):
-        self.answers, self.idle, self.actors, self.calls = answers, idle, 0, []
+        self.answers, self.idle, self.actors, self.calls, self.killed = answers, idle, 0, [], []
+        self.there = [node(cpu=8.0, gpu=2.0)]
 
     def remote(self, kind):
         """Ray's decorator."""
@@ -60,9 +74,22 @@ class Cluster:
         there = [one for one in references if self.calls[one][0] not in self.idle]
         return there[:1], references
 
+    def nodes(self):
+        """What the cluster holds."""
+        return self.there
+
+    def kill(self, actor):
+        """Note whom."""
+        self.killed.append(actor.number)
+
     def get(self, reference):
         """The answer, or the loss."""
         return self.answers(*self.calls[reference])
+
+
+def node(cpu, gpu=0.0, *, alive=True):
+    """A node in Ray's words."""
+    return {"Alive": alive, "Resources": {"CPU": cpu} | ({"GPU": gpu} if gpu else {})}
 
 
 class Key(str):
@@ -111,14 +138,14 @@ def test_an_actor_has_what_the_protocol_registers(device, gpus):
     assert cluster.given == {"num_cpus": 1, "num_gpus": gpus, "max_restarts": 0}
 
 
-def losing(lost, times=1):
-    """An answerer that loses the actor which has unit `lost`, so many times."""
+def losing(lost, times=1, error=ActorLostError):
+    """An answerer that loses the actor which has unit `lost`, so many times, or its answer."""
     left = [times]
 
     def answer(number, step, *given):
         if step == "land" and given == (lost,) and left[0]:
             left[0] -= 1
-            raise ActorLostError("The actor died.\nIts node was lost.")
+            raise error("The actor died.\nIts node was lost.")
         return landed(number, step, *given)
 
     return answer
@@ -134,6 +161,66 @@ def test_a_lost_actors_unit_is_made_by_another(lost):
     assert cluster.actors == 2
     assert f"unit {lost}: its worker was lost, another is started" in said
     assert said[-1] == "3 of 3 units landed"
+
+
+@pytest.mark.parametrize("error", [ActorLostError, AnswerLostError])
+def test_an_answer_that_is_lost_on_the_way_is_a_loss(error):
+    """The unit was made and never landed: it is made again, and who made it can't come back."""
+    cluster = Cluster(losing("b", error=error))
+    made, _, said = pool(cluster, ["a", "b"])
+    made.run()
+    assert (cluster.killed, cluster.actors, said[-1]) == ([1], 2, "2 of 2 units landed")
+
+
+def test_what_a_workers_code_raised_is_a_refusal():
+    """It isn't tried again: the last line of the traceback says what it was."""
+
+    def answer(number, step, *given):
+        if step == "land":
+            raise RaisedError("Traceback (most recent call last):\n  ...\nOSError: no space left\n")
+        return landed(number, step, *given)
+
+    cluster = Cluster(answer)
+    made, _, _ = pool(cluster, ["a"])
+    with pytest.raises(SessionError, match=r"unit a: .*found OSError: no space left"):
+        made.run()
+    assert cluster.actors == 1
+
+
+def test_workers_lost_after_all_landed_are_no_reason_to_end():
+    """Each of five had ended its units: only what it noted of itself is gone."""
+
+    def answer(number, step, *given):
+        if step == "end":
+            raise ActorLostError("The actor died.")
+        return landed(number, step, *given)
+
+    cluster = Cluster(answer)
+    made, _, said = pool(cluster, list("abcde"), actors=5)
+    made.run()
+    assert (cluster.actors, said[-1]) == (5, "5 of 5 units landed")
+
+
+def test_a_cluster_that_holds_no_worker_any_more_is_not_waited_for():
+    """Its node was lost with the only actor: the next one would never be scheduled."""
+    cluster = Cluster(losing("b"), idle=(2,))
+    made, _, said = pool(cluster, ["a", "b"])
+    cluster.there = [node(cpu=8.0, alive=False)]
+    with pytest.raises(SessionError, match="the Ray cluster: expected a node with 1 cores"):
+        made.run()
+    assert said[0] == "1 of 2 units landed"
+
+
+def test_a_worker_that_cannot_be_made_says_why():
+    """The last line of what its creation raised, not the first of Ray's words."""
+
+    def answer(number, step, *given):
+        del number, step, given
+        raise ActorLostError("The actor died because of an error raised in its creation task, x\nNo module: harness")
+
+    made, _, _ = pool(Cluster(answer), ["a"])
+    with pytest.raises(SessionError, match="found 4: No module: harness"):
+        made.run()
 
 
 def test_a_run_that_may_not_resume_ends_with_its_actor():
@@ -194,19 +281,96 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         require_ray()
 
 
-@pytest.mark.parametrize(
-    ("there", "device", "threads", "room"),
-    [({"CPU": 5.0}, "cpu", 2, 2), ({"CPU": 8.0, "GPU": 2.0}, "cuda", 1, 2), ({"CPU": 1.0, "GPU": 4.0}, "cuda", 1, 1)],
-)
-def test_a_cluster_holds_what_its_cores_and_gpus_hold(there, device, threads, room):
-    """By the protocol's threads."""
+def held(nodes, device="cpu", threads=2):
+    """Room in a cluster of these nodes, of (cores, GPUs) each."""
     request = SimpleNamespace(execution=SimpleNamespace(threads=threads, device=device))
-    assert ray_engine._room(SimpleNamespace(cluster_resources=lambda: there), request) == room
+    there = [node(cpu, gpu) for cpu, gpu in nodes] + [node(99.0, 99.0, alive=False)]
+    return ray_engine.room_of(SimpleNamespace(nodes=lambda: there), request)
 
 
-@pytest.mark.parametrize(("there", "device"), [({"CPU": 1.0}, "cpu"), ({"CPU": 8.0}, "cuda")])
-def test_a_cluster_without_room_is_refused(there, device):
+@pytest.mark.parametrize(
+    ("nodes", "device", "threads", "room"),
+    [
+        ([(5.0, 0.0)], "cpu", 2, 2),
+        ([(3.0, 0.0), (3.0, 0.0)], "cpu", 2, 2),
+        ([(8.0, 2.0)], "cuda", 1, 2),
+        ([(1.0, 4.0)], "cuda", 1, 1),
+        ([(8.0, 0.0), (1.0, 1.0)], "cuda", 1, 1),
+    ],
+)
+def test_a_cluster_holds_what_its_nodes_hold(nodes, device, threads, room):
+    """By the protocol's threads; an actor isn't spread over two nodes, and a node that died holds none."""
+    assert held(nodes, device, threads) == room
+
+
+@pytest.mark.parametrize(
+    ("nodes", "device"), [([(1.0, 0.0)], "cpu"), ([(1.0, 0.0), (1.0, 0.0)], "cpu"), ([(8.0, 0.0)], "cuda")]
+)
+def test_a_cluster_without_room_is_refused(nodes, device):
     """Rather than waited for."""
-    request = SimpleNamespace(execution=SimpleNamespace(threads=2, device=device))
-    with pytest.raises(SessionError, match="expected 2 cores"):
-        ray_engine._room(SimpleNamespace(cluster_resources=lambda: there), request)
+    with pytest.raises(SessionError, match="expected a node with 2 cores"):
+        held(nodes, device)
+
+
+@pytest.mark.parametrize("workers", [None, 3])
+def test_no_actor_is_started_where_no_node_holds_one(workers, monkeypatch):
+    """Whether or not their number was asked for; and the cluster is left."""
+    left = []
+    cluster = Cluster(landed)
+    cluster.there, cluster.init, cluster.shutdown = [node(cpu=0.0)], lambda **_: None, lambda: left.append(1)
+    monkeypatch.setattr(ray_engine, "require_ray", lambda: None)
+    monkeypatch.setattr(ray_engine.importlib, "import_module", lambda _: cluster)
+    request = SimpleNamespace(execution=SimpleNamespace(threads=1, device="cpu"))
+    with pytest.raises(SessionError, match="expected a node with 1 cores"):
+        land(request, workers)
+    assert (cluster.actors, left) == (0, [1])
+
+
+def land(request, workers):
+    """A unit on a running cluster."""
+    loaded = SimpleNamespace(digest="d" * 64, protocol=SimpleNamespace(resume=True))
+    cluster = ray_engine.Cluster("127.0.0.1:1", workers)
+    ray_engine.land_on_ray(loaded, request, (Key("a"),), cluster, take=lambda _: None, note=lambda _: None)
+
+
+def test_a_cluster_that_breaks_is_one_error(monkeypatch):
+    """Whatever Ray raises around the answers."""
+
+    def broken(*_, **__):
+        raise RayError("first\nthe head is gone")
+
+    cluster = Cluster(landed)
+    cluster.init, cluster.shutdown, cluster.wait = lambda **_: None, lambda: None, broken
+    monkeypatch.setattr(ray_engine, "require_ray", lambda: None)
+    monkeypatch.setattr(ray_engine.importlib, "import_module", lambda _: cluster)
+    request = SimpleNamespace(execution=SimpleNamespace(threads=1, device="cpu"))
+    with pytest.raises(SessionError, match="the Ray cluster: expected one that goes on, found RayError: the head is g"):
+        land(request, None)
+
+
+@pytest.fixture
+def listening():
+    """A socket that takes connections and is no cluster; its HOST:PORT."""
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield f"127.0.0.1:{made.getsockname()[1]}"
+
+
+def test_who_listens_and_never_answers_is_not_waited_for(listening, monkeypatch):
+    """Another program's port: Ray would ask for minutes and end this process."""
+    monkeypatch.setattr(ray_engine, "ASK_S", 0.5)
+    with pytest.raises(SessionError, match=f"--address {listening}: expected a Ray cluster .*found no answer in 0 sec"):
+        ray_engine.require_address(listening)
+
+
+@pytest.mark.parametrize(
+    ("asking", "found"),
+    [
+        ("import sys; sys.exit('noise\\nRuntimeError: another version')", "RuntimeError: another version"),
+        ("import os; os.abort()", "exit code -6"),
+    ],
+)
+def test_what_a_cluster_says_is_the_reason(listening, monkeypatch, asking, found):
+    """Its last words, or how the process that asked it ended."""
+    monkeypatch.setattr(ray_engine, "ASKING", asking)
+    with pytest.raises(SessionError, match=f"ConnectionError: {found}"):
+        ray_engine.require_address(listening)

@@ -5,9 +5,12 @@ import tempfile
 
 import pytest
 
+from harness.cluster import code
+from harness.cluster.code import code_sha256
 from harness.cluster.unit_worker import UnitWorker
 from harness.model.process import steer_as, steering
 from harness.protocols.load import load_protocol
+from harness.run.engine import Engine
 from harness.run.request import Options, make_request
 
 
@@ -29,7 +32,7 @@ def folders(tmp_path, monkeypatch):
 def test_a_worker_answers_with_what_is_new(nano, folders):
     """What the run is, then a unit, then itself; nothing twice, and the folder goes with it."""
     loaded, request = nano
-    worker = UnitWorker(request, loaded.digest, steering())
+    worker = UnitWorker(request, loaded.digest, steering(), code_sha256())
     first = worker.begin()
     assert (first.refusal, set(first.files)) == (
         "",
@@ -44,18 +47,56 @@ def test_a_worker_answers_with_what_is_new(nano, folders):
     assert list(folders.glob("pregate-units-*")) == []
 
 
+def test_a_refusal_leaves_nothing_on_the_node(nano, folders, monkeypatch):
+    """What failed is in the answer; the folder goes, and nothing more is made."""
+    loaded, request = nano
+    worker = UnitWorker(request, loaded.digest, steering(), code_sha256())
+    worker.begin()
+    keys = loaded.units(request.grid, request.domains)
+
+    def broken(*given, **named):
+        raise ValueError("no such kernel")
+
+    monkeypatch.setattr(Engine, "make_unit", broken)
+    answer = worker.land(keys[0])
+    assert (list(answer.files), "no such kernel" in answer.refusal) == ([f"failures/{keys[0].name}.json"], True)
+    assert list(folders.glob("pregate-units-*")) == []
+    assert "has not begun" in worker.land(keys[1]).refusal
+
+
 def test_another_protocol_on_the_node_is_refused(nano):
     """By its digest, before a model is loaded."""
     loaded, request = nano
-    answer = UnitWorker(request, "0" * 64, steering()).begin()
+    answer = UnitWorker(request, "0" * 64, steering(), code_sha256()).begin()
     assert answer.files == {}
     assert f"has digest {loaded.digest} here, not {'0' * 64}" in answer.refusal
+
+
+def test_other_code_on_the_node_is_refused(nano):
+    """Whatever its version says: before a model is loaded, and nothing is sent that could be merged."""
+    loaded, request = nano
+    answer = UnitWorker(request, loaded.digest, steering(), "0" * 64).begin()
+    assert answer.files == {}
+    assert f"the project's code has digest {code_sha256()} here, not {'0' * 64}" in answer.refusal
+
+
+def test_every_source_file_is_in_the_codes_digest(tmp_path, monkeypatch):
+    """One more, one byte more, another name: another digest."""
+    found = set()
+    monkeypatch.setattr(code.harness, "__file__", str(tmp_path / "__init__.py"))
+    for name, text in (("a.py", "1"), ("sub/b.py", "1"), ("sub/b.py", "2"), ("sub/c.py", "2")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        found.add(code_sha256.__wrapped__())
+    assert len(found) == 4
 
 
 def test_a_unit_before_the_beginning_is_refused(nano):
     """A worker that hasn't loaded anything makes nothing."""
     loaded, request = nano
-    answer = UnitWorker(request, loaded.digest, steering()).land(loaded.units(request.grid, request.domains)[0])
+    answer = UnitWorker(request, loaded.digest, steering(), code_sha256()).land(
+        loaded.units(request.grid, request.domains)[0]
+    )
     assert answer.refusal == "RuntimeError: the worker has not begun"
 
 

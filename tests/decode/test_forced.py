@@ -1,12 +1,16 @@
 """A step with the tokens before it forced is the step of the run that chose them: the same logits bit for bit."""
 
+import msgspec
 import pytest
 import torch
 from pregate_support.sampling import seeds_of
 
 from harness.decode.chosen import SeededDraw, at_u, by_argmax, by_seed, row_logits
 from harness.decode.contract import contract_config
+from harness.decode.executed import make_executor
 from harness.decode.forced import Forced, step_logits
+from harness.decode.forced_executed import executed_logits
+from harness.decode.graph import execute_rows
 from harness.decode.icdf import InverseCdf
 from harness.decode.loop import LoopContract, decode_rows
 from harness.decode.sampled import PaddedRows, decode_sampled
@@ -93,6 +97,42 @@ def test_one_forward_without_a_cache_says_the_same_and_not_in_the_same_bits(free
     assert found.shape == logits[30].shape
     assert torch.allclose(found[live], logits[30][live], atol=1e-3)
     assert torch.equal(found[live].argmax(-1), logits[30][live].argmax(-1))
+
+
+def executed(model, mixed, contract, graph):
+    """Rows and logits of each step of a run by the executor that chose for itself."""
+    kept = []
+
+    def choose(logits, best, batch):
+        del batch
+        kept.append(logits.clone())
+        return best
+
+    executor = make_executor(model, graph, captured=False)
+    found = execute_rows(
+        model, mixed, contract=contract, step=executor.step, choose=choose, how=executor.how, tick=ignore
+    )
+    return found.looped.rows, kept
+
+
+@pytest.mark.parametrize("step", ["modules", "lean"])
+def test_a_forced_step_of_the_executor_is_the_runs_own(step, shared, loaded, mixed):
+    """Over the columns that the run had room for: bit for bit, also after rows have ended; the tokens before decide."""
+    ids = loaded.profile.special_ids
+    graph = msgspec.structs.replace(load_protocol("nano-task-crn-graph").protocol.decode.graph, step=step)
+    contract = LoopContract(eos=ids.eos, pad=ids.pad, max_new_tokens=BUDGET)
+    rows, logits = executed(shared, mixed, contract, graph)
+    how = {"graph": graph, "captured": False, "budget": BUDGET, "ids": ids}
+    for at in (0, 1, 27, BUDGET - 1):
+        found = executed_logits(shared, forced_at(mixed, rows, at), **how)
+        live = [row for row, tokens in enumerate(rows) if len(tokens) > at]
+        assert torch.equal(found[live], logits[at][live])
+    changed = [[*row[:4], 300, *row[5:]] if at == 3 else row for at, row in enumerate(rows)]
+    assert not torch.allclose(executed_logits(shared, forced_at(mixed, changed, 6), **how)[3], logits[6][3], atol=1e-2)
+    with pytest.raises(DecodeError, match="all rows ended before"):
+        executed_logits(shared, Forced(*mixed, [[ids.eos]] * len(mixed[0]), 3), **how)
+    with pytest.raises(DecodeError, match="expected a CUDA device"):
+        executed_logits(shared, forced_at(mixed, rows, 1), **how | {"captured": True})
 
 
 def test_where_all_rows_end_there_is_no_step(shared, loaded, mixed):

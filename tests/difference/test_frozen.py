@@ -1,10 +1,13 @@
 """Frozen results of every kind beside a copy in which one thing was changed: found, and named by its place."""
 
 import json
+from dataclasses import replace
 
+import msgspec
 import pytest
 
 from harness.canon import digest, text_sha256
+from harness.difference.make import comparison, read_sides
 from harness.errors import ComparisonError, HarnessError
 from harness.places import places
 from harness.records.difference import Decoded, NoParting, NoToken, TracePlace
@@ -397,3 +400,17 @@ def test_what_decides_tokens_comes_first_in_a_protocol(compared):
     assert named[1].startswith("decode.")
     assert named.index("title") > max(at for at, name in enumerate(named) if name.startswith("decode."))
     assert len(set(named)) == len(named)
+
+
+def test_cells_are_in_the_grids_order_and_not_in_the_alphabets(frozen):
+    """Replicates as the grid lists them: a protocol may list R2 before R10, and R10 before R9."""
+    copy = frozen("nano-single-source-sampling")
+    copy.seal({})
+    a, b = read_sides(copy.original, copy.folder)
+    grid = a.registered.kind.grids[a.grid]
+    listed = tuple(reversed(grid.replicates))
+    turned = a.registered.kind.grids | {a.grid: msgspec.structs.replace(grid, replicates=listed)}
+    kind = msgspec.structs.replace(a.registered.kind, grids=turned)
+    found = comparison(replace(a, registered=replace(a.registered, kind=kind)), b)
+    first = [cell.replicate for cell in found.cells if cell.source_id == found.cells[0].source_id]
+    assert tuple(dict.fromkeys(first)) == listed

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from pregate_support.mini import MINI, make_tree
-from pregate_support.mini_tasks import TASKS, add_tasks
+from pregate_support.mini_tasks import GRAPH, TASKS, add_graph_tasks, add_tasks
 from pregate_support.parted import HEAD, SPARE, hidden_of, make_run, scaled, tied
 
 from harness.canon import digest
@@ -39,16 +39,17 @@ RESIDENT = "nano-resident"
 
 @pytest.fixture(scope="session")
 def made_tree(tmp_path_factory) -> Path:
-    """A small tree with a behaviour and a task protocol. Runs are added to it."""
+    """A small tree with a behaviour and two task protocols. Runs are added to it."""
     tree = make_tree(tmp_path_factory.mktemp("explain") / "tree")
     add_tasks(tree)
+    add_graph_tasks(tree)
     return tree
 
 
 @pytest.fixture(autouse=True)
 def _in_tree(request, monkeypatch):
     """The tree in use, where a test takes a run of it; and this process as it was."""
-    if {"run", "tasks", "parted_pair"} & {*request.fixturenames}:
+    if {"run", "tasks", "graph_tasks", "parted_pair"} & {*request.fixturenames}:
         monkeypatch.setenv("HARNESS_ROOT", str(request.getfixturevalue("made_tree")))
     kept = (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision())
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()
@@ -84,6 +85,12 @@ def broad(tmp_path_factory) -> Path:
 def tasks(made_tree, broad) -> Path:
     """A smoke run of the task protocol on weights whose distributions are broad. Read only; `broad` has the weights."""
     return _made_in(made_tree, TASKS, "smoke-1", checkpoint=broad)
+
+
+@pytest.fixture(scope="session")
+def graph_tasks(made_tree, broad) -> Path:
+    """The same by the executor over a fixed cache. Read only."""
+    return _made_in(made_tree, GRAPH, "smoke-1", checkpoint=broad)
 
 
 @pytest.fixture

@@ -2,10 +2,15 @@
 
 import json
 
+import msgspec
 import pytest
 
 from harness.canon import ids_sha256
-from harness.records.explanation import NoTape, NotHeld, TapeSide
+from harness.difference.make import comparison, read_sides
+from harness.explain.make import explanation
+from harness.explain.place import divergence
+from harness.records.difference import LoneCell
+from harness.records.explanation import NoDivergence, NoRerun, NoTape, NotHeld, TapeSide
 from harness.records.tapes import EdgeDistance, NoEdge
 from harness.tapes.tape import Tape, uniform
 
@@ -171,3 +176,47 @@ def test_frozen_tapes_hold_no_distance(frozen, explained, token):
     record = explained(copy.original, copy.change("*-T0.json", token(3)))
     assert isinstance(record.found.tape.b, TapeSide)
     assert isinstance(record.found.tape.b.nearest, NotHeld)
+
+
+def test_equal_cells_are_not_called_more_than_they_are(run, copied, explained):
+    """A copy's units are one call's; a side that lacks a unit, a smaller budget and what wasn't compared are said."""
+    sentence = explained(run, copied(run)).sentence
+    assert (
+        "are equal in 16 of 16 cells; 2 of 2 units are one call's or the accepted run's own on both sides" in sentence
+    )
+    assert "not compared: accounts and verdicts: A has no ledger" in sentence
+
+
+def test_two_protocols_are_both_named(run, copied, explained, token):
+    """Each side under its own, where they aren't one; not both under A's."""
+    sentence = explained(run, copied(run, unit=token(3))).sentence
+    assert sentence.startswith("mini-behavior ")
+    record = comparison(*read_sides(run, copied(run)))
+    other = msgspec.structs.replace(record, b=msgspec.structs.replace(record.b, protocol_digest="f" * 64))
+    said = explanation(other, NoDivergence(), NoRerun(reason="")).sentence
+    assert f" of mini-behavior {record.a.protocol_digest[:16]}, a port) and B (" in said
+    assert " of mini-behavior ffffffffffffffff, a port) are equal in 16 of 16 cells" in said
+
+
+def test_a_budget_and_missing_cells_are_said_whether_or_not_cells_differ(run, copied, explained, token):
+    """The sentence stands alone: how many tokens of a cell were compared, and how many cells a side lacks."""
+    sides = read_sides(run, copied(run, unit=token(3)))
+    record = comparison(*sides)
+    lone = LoneCell(side="a", domain="d", source_id="s", replicate="r", condition="c", missing=True)
+    less = msgspec.structs.replace(record, budget=6, whole=False, lone=(lone,))
+    for found in (NoDivergence(), divergence(sides, record, None)):
+        said = explanation(less, found, NoRerun(reason="")).sentence
+        assert "; of each cell the first 6 tokens were compared; 1 cells are missing on a side" in said
+
+
+def test_how_often_a_captured_step_was_replayed_is_no_condition(graph_tasks, copied, explained, token):
+    """It follows from where the rows end; whether steps were captured is the program's."""
+
+    def replayed(unit):
+        token(3)(unit)
+        unit["tape"]["ran"]["replays"] = 5
+
+    assert differing(explained(graph_tasks, copied(graph_tasks, unit=replayed))) == {}
+    captured = {"environment": lambda one: one["generation_config"].update(captured="true")}
+    found = differing(explained(graph_tasks, copied(graph_tasks, unit=token(3), **captured)))
+    assert found == {"program": ["captured"]}

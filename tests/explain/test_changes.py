@@ -1,16 +1,18 @@
 """The list of single changes, without a model: one thing each, what the sides differ in first, nothing twice."""
 
+from typing import get_args
+
 import msgspec
 import pytest
 
 from harness.places import places
 from harness.protocols.load import load_protocol
 from harness.protocols.loops import greedy_contract
-from harness.records.explanation import Aspect, AspectField
+from harness.records.explanation import Aspect, AspectField, AspectName
 from harness.records.tapes import SamplerContract
 from harness.rerun.changes import Registered, single_changes
 from harness.rerun.conditions import Conditions
-from harness.rerun.trial import ByArgmax, BySeed, ByTape, Forward, Load, Row
+from harness.rerun.trial import ByArgmax, BySeed, ByTape, Executed, Forward, Load, Row
 
 BESIDES = ["batch", "cache", "program", "threads", "experts", "attention", "dtype"]
 SAMPLER = SamplerContract(rule="icdf-r08", temperature=0.3, top_p=0.95, min_tokens_to_keep=1, device="cpu")
@@ -52,7 +54,14 @@ def base(nano, registered):
     )
     contract = greedy_contract(nano.protocol)
     forward = Forward(
-        rows=rows, row=1, step=1, program="generate", contract=contract, rule=ByArgmax(), candidates=(9, 10)
+        rows=rows,
+        row=1,
+        step=1,
+        program="generate",
+        executed=None,
+        contract=contract,
+        rule=ByArgmax(),
+        candidates=(9, 10),
     )
     return Conditions(load, forward)
 
@@ -133,6 +142,108 @@ def test_rows_are_named_by_what_differs_in_them(field, rows, base, registered):
     one = changes(base, registered, other)[0]
     assert (one.field, one.kind) == (field, "between the sides")
     assert one.conditions.forward.rows == made
+
+
+def between(found):
+    """The changes in what the sides differ in, by field."""
+    made = [one for one in found if one.kind == "between the sides"]
+    assert len({one.field for one in made}) == len(made)
+    return {one.field: one for one in made}
+
+
+def test_a_prompt_is_changed_without_what_differs_beside_it(base, registered):
+    """Own prompt, another row's, another row's tokens: three changes, each with the rest as it was, padded anew."""
+    first, own = base.forward.rows
+    made = (
+        replace(first, prompt_ids=(5, 70, 7, 8), left_padding=0, forced=(80,)),
+        replace(own, prompt_ids=(60,), left_padding=3),
+    )
+    found = between(changes(base, registered, Conditions(base.load, replace(base.forward, rows=made))))
+    rows = {name: one.conditions.forward.rows for name, one in found.items()}
+    assert rows == {
+        "prompt": (first, replace(own, prompt_ids=(60,), left_padding=2)),
+        "batch": (replace(first, prompt_ids=(5, 70, 7, 8)), replace(own, left_padding=2)),
+        "tokens beside": (replace(first, forced=(80,)), own),
+    }
+    assert all(one.before != one.after for one in found.values())
+
+
+def test_what_is_drawn_by_and_what_is_drawn_from_are_two_changes(base, registered):
+    """Another u and another temperature; another seed and another top-p; drawn and greedy."""
+    warm = replace(SAMPLER, temperature=0.9)
+    tapes = ByTape(sampler=SAMPLER, u=(0.25).hex()), ByTape(sampler=warm, u=(0.5).hex())
+    seeds = (
+        BySeed(seed="0" * 16, temperature=0.3, top_k=0, top_p=0.95),
+        BySeed(seed="1" * 16, temperature=0.3, top_k=0, top_p=0.5),
+    )
+    for (one, other), drawn, drawn_from in (
+        (tapes, replace(tapes[0], u=tapes[1].u), replace(tapes[0], sampler=warm)),
+        (seeds, replace(seeds[0], seed=seeds[1].seed), replace(seeds[0], top_p=0.5)),
+    ):
+        sides = [Conditions(base.load, replace(base.forward, rule=rule)) for rule in (one, other)]
+        found = between(changes(sides[0], registered, sides[1]))
+        rules = {name: change.conditions.forward.rule for name, change in found.items()}
+        assert rules == {"draws": drawn, "sampler": drawn_from}
+    greedy = between(changes(base, registered, Conditions(base.load, replace(base.forward, rule=tapes[0]))))
+    assert list(greedy) == ["sampler"]
+
+
+def test_a_cache_that_the_sides_differ_in_is_the_sides(base, registered):
+    """Not tried besides: the other side's own way to be called."""
+    contract = replace(base.forward.contract, use_cache=False, repetition_penalty=1.5)
+    found = changes(base, registered, Conditions(base.load, replace(base.forward, contract=contract)))
+    assert {name: one.conditions.forward.contract for name, one in between(found).items()} == {
+        "cache": replace(base.forward.contract, use_cache=False),
+        "repetition_penalty": replace(base.forward.contract, repetition_penalty=1.5),
+    }
+    assert [one.field for one in found].count("cache") == 1
+
+
+def test_whatever_the_records_differ_in_is_on_the_list(base, registered):
+    """An aspect that no change is of is untried with both values, and nothing of it is tried as if it were the same."""
+    aspects = [differing(name, some=("x", "y")) for name in get_args(AspectName)]
+    found = changes(base, registered, base, between=aspects)
+    untried = {one.field: (one.before, one.after) for one in found if one.conditions is None}
+    settled = {"libraries", "machine", "kernels", "threads", "protocol"}
+    assert untried == dict.fromkeys({*get_args(AspectName), "some"} - settled, ("y", "x"))
+    besides = {one.field for one in found if one.kind == "tried besides"}
+    assert besides == {"threads", "variable ATEN_CPU_CAPABILITY"}
+
+
+def test_a_side_that_cannot_be_made_again_has_its_recorded_settings(base, registered):
+    """Its checkpoint isn't here: its experts, threads and variables are, and aren't tried as if they were ours."""
+    aspects = [
+        differing("experts", experts=("eager", "grouped_mm")),
+        differing("threads", threads=("4", str(base.load.threads))),
+        differing("settings", deterministic_algorithms=("False", "True")),
+        differing("kernels", **{"kernels__env:MKL_CBWR": ("AVX2", "absent")}),
+        differing("checkpoint", model=("1", "2")),
+    ]
+    found = between(changes(base, registered, None, between=aspects))
+    loads = {name: one.conditions.load for name, one in found.items() if one.conditions is not None}
+    assert loads == {
+        "experts": replace(base.load, experts="eager"),
+        "threads": replace(base.load, threads=4),
+        "deterministic_algorithms": replace(base.load, deterministic_algorithms=False),
+        "variable MKL_CBWR": replace(base.load, variables={"MKL_CBWR": "AVX2"}),
+    }
+    assert found["checkpoint"].conditions is None
+
+
+def test_the_executor_is_a_program_with_what_it_is_given(base, registered):
+    """Its columns and whether steps are captured are the program's, and another program is given none of them."""
+    graph = load_protocol("nano-task-crn-graph").protocol.decode.graph
+    executed = Executed(graph=graph, captured=False, budget=8)
+    own = Conditions(base.load, replace(base.forward, program="executor", executed=executed))
+    found = between(changes(base, registered, own))
+    assert {name: one.conditions for name, one in found.items()} == {"program": own}
+    other = replace(executed, captured=True)
+    (one,) = between(changes(own, registered, Conditions(base.load, replace(own.forward, executed=other)))).values()
+    assert ("uncaptured" in one.before, one.conditions.forward.executed) == (True, other)
+    besides = {
+        one.field: one.conditions.forward for one in changes(own, registered) if one.field in ("program", "cache")
+    }
+    assert {(one.program, one.executed) for one in besides.values()} == {("generate", None), ("whole", None)}
 
 
 def test_draws_and_programs_are_changed_alone(base, registered):

@@ -13,11 +13,11 @@ def where(cell):
 
 
 def test_equal_sides_have_nothing_to_explain(run, copied, explained):
-    """A copy: equal, no aspect, and the sentence says of how many cells."""
+    """A copy: equal, no aspect, and the sentence says of how many cells, and that a copy shows nothing."""
     record = explained(run, copied(run), again=True)
     assert (record.verdict, record.found) == ("equal", NoDivergence())
     assert record.rerun.reason == "no cell differs"
-    assert record.sentence.endswith("are equal in 16 of 16 cells.")
+    assert " are equal in 16 of 16 cells; 2 of 2 units are one call's " in record.sentence
 
 
 def test_the_first_cell_and_the_earliest_are_two(run, copied, explained, token):

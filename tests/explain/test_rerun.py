@@ -14,7 +14,17 @@ from harness.errors import ComparisonError
 from harness.explain.place import cell_of
 from harness.model.identity import digests_of_a_run
 from harness.records.difference import NoPlace, TracePair
-from harness.records.explanation import Interval, NoChance, NoSearch, NoTrace, Search, SideRerun, StepResult, Untried
+from harness.records.explanation import (
+    Divergence,
+    Interval,
+    NoChance,
+    NoSearch,
+    NoTrace,
+    Search,
+    SideRerun,
+    StepResult,
+    Untried,
+)
 from harness.records.tapes import EdgeDistance, NoEdge
 from harness.rerun.conditions import Checkpoints, Step, conditions_of
 from harness.rerun.trial import Load, Trial
@@ -218,6 +228,8 @@ def test_another_library_is_said_to_be_untried(run, copied, explained, token):
     assert [field.field for field in record.rerun.b.elsewise] == ["packages.torch"]
     assert record.rerun.a.elsewise == ()
     assert "untried: packages.torch, " in record.sentence
+    assert "; B's conditions, packages.torch not as recorded, give " in record.sentence
+    assert "; A's conditions give " in record.sentence
 
 
 def test_threads_are_tried_in_a_load_of_their_own(run, copied, explained, token):
@@ -300,8 +312,13 @@ def test_a_tape_gives_intervals_and_the_distance(tasks, broad, copied, explained
     assert change(record, "program").after == "generate"
 
 
-def test_the_distances_of_all_steps_have_the_journals_nearest(tasks, broad, copied, forward_of, in_this_process):
-    """Each step of a row made again: the smallest distance to an edge is the one that its journal holds, exactly."""
+@pytest.mark.parametrize("made_by", ["tasks", "graph_tasks"])
+def test_the_distances_of_all_steps_have_the_journals_nearest(
+    made_by, made_tree, broad, copied, forward_of, in_this_process, request, monkeypatch
+):
+    """Own loop and executor, each step made again: the smallest distance to an edge is the journal's, exactly."""
+    monkeypatch.setenv("HARNESS_ROOT", str(made_tree))
+    tasks = request.getfixturevalue(made_by)
     other, checked = copied(tasks), 0
     unit = first_unit(tasks)
     for at, cell in enumerate(unit["cells"]):
@@ -316,6 +333,57 @@ def test_the_distances_of_all_steps_have_the_journals_nearest(tasks, broad, copi
         assert recorded == (EdgeDistance(distance=min(distances)) if distances else NoEdge())
         checked += len(distances)
     assert checked > len(unit["cells"])
+
+
+def test_the_executor_is_the_program_of_its_side(graph_tasks, tasks, broad, copied, explained, token):
+    """Not the own loop: the aspect says so, A's conditions are its own, and the own loop is another side's program."""
+    record = explained(graph_tasks, copied(graph_tasks, unit=token(3)), again=True, folders=(broad,))
+    (program,) = [one for one in record.found.aspects if one.name == "program"]
+    assert program.state == "same"
+    assert program.held.startswith("program executor, ")
+    assert record.rerun.a.reproduced
+    assert change(record, "program").before.startswith("executor (modules step, uncaptured, columns for 8 new tokens")
+    one, other = (explained(*pair).found for pair in ((graph_tasks, tasks), (tasks, graph_tasks)))
+    for found, at in ((one, "a"), (other, "b")):
+        if isinstance(found, Divergence):  # the two contracts need not part
+            (program,) = [aspect for aspect in found.aspects if aspect.name == "program"]
+            assert getattr(program.differing[0], at) == "executor"
+
+
+def test_a_checkpoint_of_neither_side_is_refused(run, copied, broad, tmp_path, explained, token):
+    """Rather than left aside for one that lies in the tree; a folder that isn't there too."""
+    other = copied(run, unit=token(3))
+    for folder, found in ((broad, "model.safetensors with another"), (tmp_path / "none", "expected a readable")):
+        with pytest.raises(ComparisonError, match=f"--checkpoint .*digests of A or of B, found .*{found}"):
+            explained(run, other, again=True, folders=(folder,))
+
+
+def test_a_folder_isnt_a_sides_by_the_files_that_happen_to_be_pinned(run, copied):
+    """A digest that is owed says nothing: no folder is taken for a side whose weights nobody has pinned."""
+    sides = read_sides(run, copied(run))
+    loaded, pinned = sides[0].registered.loaded, dict(sides[0].checkpoint)
+    assert Checkpoints(()).find(loaded, pinned.items())
+    del pinned["model.safetensors"]
+    for wanted in (pinned, {}):
+        with pytest.raises(ComparisonError, match="expected a digest of each file, found none of "):
+            Checkpoints(()).find(loaded, wanted.items())
+
+
+def test_a_lent_prompt_is_padded_in_its_own_batch(run, copied, token):
+    """The run that lends it has another width: the rows of the frozen side have none but their own padding."""
+
+    def wider(unit):
+        token(2)(unit)
+        for row in unit["cells"]:
+            row["left_padding"] += 3
+
+    sides = read_sides(run, copied(run, unit=wider))
+    compared = comparison(*sides)
+    cell = cell_of(sides, compared, compared.cells[0])
+    frozen = replace(cell, a=replace(cell.a, environment=None, placement=None))
+    frozen = replace(frozen, units=(replace(cell.units[0], rows={}, drawn={}, tapes={}), cell.units[1]))
+    own, lent = (conditions_of("a", Step(one, 2, (1, 2)), Checkpoints(())) for one in (cell, frozen))
+    assert lent.forward.rows == own.forward.rows
 
 
 def test_every_step_of_a_run_is_made_again(run, copied, forward_of, in_this_process):

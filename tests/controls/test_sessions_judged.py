@@ -106,11 +106,13 @@ def test_a_session_that_could_not_fail(case: Case, arguments: tuple[str, ...], e
     assert words in result.output
 
 
-def test_a_protocol_by_path(case: Case) -> None:
-    """A protocol is named by its folder's name, not by a path to a folder that calls itself the same."""
-    result = run_gates(case.tree, "-m", "formal", protocol="fixtures/protocols/mini-behavior")
+def test_a_protocol_by_path(case: Case, tmp_path: Path) -> None:
+    """A folder elsewhere that calls itself as a protocol of this tree does: refused."""
+    elsewhere = tmp_path / "mini-behavior"
+    shutil.copytree(case.tree / "fixtures/protocols/mini-behavior", elsewhere)
+    result = run_gates(case.tree, "-m", "formal", protocol=str(elsewhere))
     assert result.code == 4
-    assert "expected one of mini-behavior" in result.output
+    assert "expected a folder with a name that no other protocol has" in result.output
 
 
 def test_a_gate_without_its_test(case: Case, judge: Judge) -> None:

@@ -72,6 +72,7 @@ EXITS = {
     "python -m harness profile record CHECKPOINT --profile deepseek-v2-lite-chat": Exit(
         1, "1: one does, or a file can't"
     ),
+    "python -m harness freeze deepseek-behavior --inputs DIR": Exit(1, "or something isn't as registered"),
     "python -m harness freeze nano-behavior": Exit(1, "It refuses a protocol of which anything was made"),
     "pytest gates/ -m formal --protocol deepseek-behavior --checkpoint CHECKPOINT --inputs DIR": Exit(
         4, "ends at once with"

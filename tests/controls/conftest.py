@@ -14,6 +14,7 @@ from .graph_fixtures import (  # noqa: F401 - fixtures of this folder
     generate_case,
     graph_case,
     graph_runs,
+    uncaptured_part,
 )
 from .sampling_fixtures import (  # noqa: F401 - fixtures of this folder
     fresh_sampling,

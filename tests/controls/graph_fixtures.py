@@ -4,6 +4,7 @@ And a smoke run as a CUDA device would leave it: the run's records say that its 
 the device is one, and a part made apart by the same program says that its own weren't. What was computed is the CPU's.
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +39,7 @@ from harness.run.child import read_child_request as read_request
 
 from .damage import Case, name_of, read
 
-__all__ = ["captured_sides", "generate_case", "graph_case", "graph_runs"]
+__all__ = ["captured_sides", "generate_case", "graph_case", "graph_runs", "uncaptured_part"]
 CHECKS: dict[str, Check] = {
     "graph_equivalence": graph_equivalence,
     "graph_recorded": graph_recorded,
@@ -114,12 +115,20 @@ def generate_case(graph_runs: Callable[[str], Result], tmp_path: Path, monkeypat
     return _case(graph_runs("generate").folder, tmp_path, monkeypatch)
 
 
+@pytest.fixture(scope="session")
+def uncaptured_part(graph_runs: Callable[[str], Result], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The part of a run that a process of its own made, its steps uncaptured. Read only."""
+    with pytest.MonkeyPatch.context() as patch:
+        case = _case(graph_runs("own_loop").folder, tmp_path_factory.mktemp("uncaptured"), patch)
+        patch.setenv("OMP_WAIT_POLICY", "PASSIVE")  # as the run's own session had it: it is in the environment
+        _make_uncaptured(case, RunFolder(case.run / UNCAPTURED))
+    return case.run / UNCAPTURED
+
+
 @pytest.fixture
-def captured_sides(graph_case: GraphCase, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GraphSides]:
-    """`captured_sides()`: the run as captured, and its part uncaptured, which a process of its own made."""
-    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")  # as the run's own session had it: it is in the environment
-    part = RunFolder(graph_case.run / UNCAPTURED)
-    _make_uncaptured(graph_case, part)
+def captured_sides(graph_case: GraphCase, uncaptured_part: Path) -> Callable[..., GraphSides]:
+    """`captured_sides()`: the run as captured, and its part uncaptured."""
+    shutil.copytree(uncaptured_part, graph_case.run / UNCAPTURED)
 
     def sides(*, run_captured: bool = True, part_captured: bool = False) -> GraphSides:
         run = _on_cuda(graph_case.main(), captured=run_captured)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 HEAD = """A study of its author's own, written by `python -m harness init`. Every field that can change a token or a
 count is here; none has a default. Edit it, then freeze it: `python -m harness freeze DIR` selects the sources, renders
-every prompt and writes manifest and digests. A frozen protocol isn't edited: a change is another protocol.
+every prompt and writes manifest and digests. A frozen protocol isn't edited: a change is a revision (amend).
 docs/authoring.md explains each part, docs/protocol-files.md each field."""
 CLAIM_HEAD = """What may be claimed from a run of this study, registered beside protocol.toml and apart from its digest.
 Every number of a template is a figure or a word of the protocol. A threshold (whole, at_least) must be able to fail."""

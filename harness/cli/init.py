@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -67,14 +67,19 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
     ask = _Asker(quiet=yes)
     with errors_to_stderr():
         named = ask.text(model, "Model: nano, or a checkpoint folder", EMBEDDED)
+        title = ask.text(title, "What does the study ask?", f"A study of {folder.resolve().name}")
+        sources = _sources(source, ask, embedded=named == EMBEDDED)
+        system = ask.text(system, "System text of a second condition (empty: none)", "")
+        shot = _shot(question, answer, ask)
+        edits = edit or (ask.words("Token in place of EOS at the history's end, NAME=TOKEN") if shot else [])
         answers = Answers(
             id=folder.resolve().name,
-            title=ask.text(title, "What does the study ask?", f"A study of {folder.resolve().name}"),
+            title=title,
             checkpoint=None if named == EMBEDDED else Path(named),
-            sources=_sources(source, ask, embedded=named == EMBEDDED),
-            system=ask.text(system, "System text of a second condition (empty: none)", ""),
-            shot=_shot(question, answer, ask),
-            edits=dict(map(edit_of, edit or ask.words("Token in place of EOS at the history's end, NAME=TOKEN"))),
+            sources=sources,
+            system=system,
+            shot=shot,
+            edits=dict(map(edit_of, edits)),
             smoke=ask.number(smoke, "Sources of each domain in smoke", SIZES["smoke"]),
             formal=ask.number(formal, "Sources of each domain in formal", SIZES["formal"]),
             smoke_tokens=ask.number(smoke_tokens, "New tokens at most in smoke", SIZES["smoke_tokens"]),
@@ -99,13 +104,24 @@ class _Asker:
         """One line."""
         if given is not None or self._quiet:
             return default if given is None else given
-        return str(typer.prompt(words, default=default, show_default=bool(default), err=True))
+        return str(self._asked(words, default, str))
+
+    @staticmethod
+    def _asked(words: str, default: str | int, kind: type) -> Any:
+        """The answer; ProtocolError where the input ends or is interrupted before it."""
+        try:
+            return typer.prompt(words, default=default, type=kind, show_default=default != "", err=True)
+        except typer.Abort as error:
+            typer.echo(err=True)
+            todo = "Answer, give its flag, or take every default with --yes."
+            found = "the end of the input, or an interrupt"
+            raise ProtocolError(f"init: {words}", expected="an answer", found=found, todo=todo) from error
 
     def number(self, given: int | None, words: str, default: int) -> int:
         """A whole number above 0; ProtocolError for another."""
         value = given if given is not None else default
         if given is None and not self._quiet:
-            value = int(typer.prompt(words, default=default, type=int, err=True))
+            value = int(self._asked(words, default, int))
         if value < 1:
             todo = "Give a number above 0."
             raise ProtocolError(f"init: {words}", expected="1 or more", found=str(value), todo=todo)

@@ -139,7 +139,7 @@ def _recorded(aspects: tuple[Aspect, ...]) -> Iterator[str]:
     differing = [one for one in aspects if one.state == "differs"]
     unknown = [one.name for one in aspects if one.state == "unknown"]
     told = ", ".join(f"{one.name} ({_fields(one)})" for one in differing)
-    yield f"the records differ in {told}" if told else "the records differ in nothing else that both hold"
+    yield f"the records differ in {told}" if told else "the records differ in no aspect that both hold"
     if unknown:
         yield f"not held by both: {', '.join(unknown)}"
 

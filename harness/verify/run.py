@@ -96,6 +96,9 @@ def _sha256(folder: RunFolder) -> str:
 
 def _audit(folder: RunFolder, lines: list[VerifiedLine]) -> Audit | None:
     """The audit record. Without one nothing says what the folder should hold; one of another format can't be read."""
+    if not folder.path.is_dir():
+        lines.append(uncheckable("audit", folder.path.name, "a run folder", "no such folder", "Name the run's folder."))
+        return None
     if not folder.file(AUDIT).is_file():
         todo = "Judge the run: `pytest gates/ -m TIER --run DIR`."
         lines.append(uncheckable("audit", AUDIT, "an audit record", "no such file", todo))

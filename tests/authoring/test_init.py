@@ -24,6 +24,23 @@ def init(folder, *words, text=None):
     return CliRunner().invoke(app, ["init", str(folder), *words], input=text)
 
 
+def test_an_input_that_ends_is_one_line(tmp_path):
+    """Nobody to ask: the question, and what to give instead; nothing is written."""
+    done = init(tmp_path / "mine", text="")
+    assert done.exit_code == 1
+    assert "init: Model: nano, or a checkpoint folder: expected an answer, found the end of the input" in done.output
+    assert "--yes" in done.output
+    assert "Aborted" not in done.output
+    assert not (tmp_path / "mine").exists()
+
+
+def test_without_a_history_no_edit_is_asked_for(tmp_path):
+    """An edit's place is where the one-shot answer ends; flags are taken as they are."""
+    done = init(tmp_path / "mine", "--model", "nano", "--question", "", text="\n" * 40)
+    assert "One-shot answer" not in done.output
+    assert "Token in place of EOS" not in done.output
+
+
 def test_without_questions_it_is_a_study_of_the_embedded_model(tmp_path):
     """Two pools, one condition, claims that load; and it says what comes next."""
     done = init(tmp_path / "mine", "--yes", "--claim", "math:plain:1")

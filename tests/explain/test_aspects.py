@@ -69,7 +69,7 @@ def test_nothing_differs_but_the_token(run, copied, explained, token):
     """The control: every aspect is the same, and the sentence says so."""
     record = explained(run, copied(run, unit=token(3)))
     assert set(states(record).values()) == {"same"}
-    assert "the records differ in nothing else that both hold" in record.sentence
+    assert "the records differ in no aspect that both hold" in record.sentence
 
 
 def test_a_placement_is_its_aspect(run, copied, explained, token):

@@ -56,6 +56,13 @@ def names(lines) -> str:
     )
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """A mistyped path isn't a run that nobody judged."""
+    found = verify(tmp_path / "nothing", Places(tmp_path))
+    assert found.verdict == "not checkable"
+    assert (found.lines[0].expected, found.lines[0].found) == ("a run folder", "no such folder")
+
+
 def test_the_run_holds(run, judge):
     """The control of everything below."""
     assert judge(run) == ("holds", [])

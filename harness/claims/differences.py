@@ -8,7 +8,7 @@ from harness.journal.attempts import attempts_of
 from harness.journal.folder import read_record
 from harness.records.base import Frozen
 from harness.records.claims import Difference
-from harness.records.protocol import JudgedProtocol
+from harness.records.protocol import JudgedProtocol, StudyProtocol
 from harness.records.sandbox import RecordedImage, SandboxFacts
 from harness.snapshots.environments import environment_facts
 
@@ -22,8 +22,9 @@ def differences(view: RunView) -> tuple[Difference, ...]:
 
 
 def _ours(view: RunView) -> Iterator[Difference]:
+    study = isinstance(view.loaded.protocol, StudyProtocol)  # there is no document apart from it
+    registered = "a choice of its author" if study else "silent or ambiguous in the document"
     for number, text in enumerate(view.loaded.protocol.ours, start=1):
-        registered = "silent or ambiguous in the document"
         yield Difference(kind="ours", field=f"ours.{number}", registered=registered, found=text)
 
 

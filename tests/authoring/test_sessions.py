@@ -94,6 +94,8 @@ def test_a_formal_session_passes_and_verifies(tree, formal):
     }
     assert set(claims) == {"account", "replay", "at-least-t-plain"}
     assert (claims["account"], claims["replay"]) == ("SUPPORTED", "SUPPORTED")
+    listed = json.loads((session.folder / "claims.json").read_bytes())["differences"]
+    assert {one["registered"] for one in listed if one["kind"] == "ours"} <= {"a choice of its author"}
 
 
 def test_a_run_needs_nothing_of_the_folder_it_came_from(copied, tmp_path):
@@ -170,6 +172,7 @@ def test_a_row_says_what_its_judge_said(smoke, tree):
     assert {row.answer.judge for row in view.ledger.cells} == {"exact", "function"}
     page = write_report(smoke("llama").folder, Places(tree)).read_text(encoding="utf-8")
     assert "Text judges and functions" in page
+    assert f"<p>{view.loaded.protocol.title}</p>" in page
     (smoke("llama").folder / "report.html").unlink()
 
 

@@ -62,7 +62,8 @@ def deviations(claims: Claims) -> Section:
     rows = [(one.kind, one.field, one.registered, one.found) for one in claims.differences]
     blocks: tuple[Block, ...] = (
         Note(
-            "Each way in which this run isn't the published or the registered one; `ours` is a choice of the protocol's authors."
+            "Each way in which this run isn't the published or the registered one; "
+            "`ours` is a choice of the protocol's authors."
         ),
         table("Deviations", ("kind", "field", "registered", "found"), rows, heads=2) if rows else Note("None."),
     )

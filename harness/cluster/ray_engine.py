@@ -16,13 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.cluster.code import code_sha256
 from harness.cluster.unit_worker import Landed, UnitWorker
 from harness.errors import SessionError, words
 from harness.model.process import steering
 from harness.places import STUDIES, places
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
+from harness.run.code import code_sha256
 from harness.run.request import Request
 
 LOSSES = 3  # of one unit: a unit that kills its worker isn't tried for ever

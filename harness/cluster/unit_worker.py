@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cluster.code import code_sha256
 from harness.errors import HarnessError, words
 from harness.files import read_bytes
 from harness.journal.folder import RunFolder
 from harness.model.process import set_before_torch, steer_as
 from harness.protocols.grids import UnitKey
+from harness.run.code import code_sha256
 from harness.run.request import Request, loaded_for
 
 if TYPE_CHECKING:

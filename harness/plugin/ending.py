@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import harness
 from harness.canon import canonical_bytes, digest, sha256_hex
 from harness.checks.whole import records_follow
 from harness.claims.judge import claims_of
@@ -25,6 +24,7 @@ from harness.protocols.grids import RowKey
 from harness.protocols.load import LoadedProtocol
 from harness.records.audit import Audit, GateAccount, SmokeReference
 from harness.run.attempting import enter_end
+from harness.run.code import code_sha256
 from harness.run.working_tree import working_tree
 from harness.snapshots.store import is_frozen, links, run_files
 
@@ -183,7 +183,7 @@ def judge_of(gates: GateSession) -> dict[str, str]:
     return {
         **{f"tree.{name}": value for name, value in working_tree(gates.tree.root).items()},
         "gates_sha256": digest(sources),
-        "library_sha256": digest(_library()),
+        "library_sha256": code_sha256(),
         "plugins": clean(", ".join(names)),
         "named_plugins": clean(", ".join(local)),
         "arguments": clean(" ".join(config.invocation_params.args)),
@@ -199,12 +199,6 @@ def _is_local(plugin: object) -> bool:
     """A plugin that no distribution brought and that is neither pytest's nor this project's: named by -p or a file."""
     where = str(getattr(plugin, "__name__", type(plugin).__module__))
     return where.split(".", maxsplit=1)[0] not in OWN
-
-
-def _library() -> dict[str, str]:
-    """SHA-256 of every source file of the harness that judged."""
-    root = Path(harness.__file__).parent
-    return {str(path.relative_to(root)): file_sha256(path, what="source") for path in sorted(root.rglob("*.py"))}
 
 
 def _place_junit(gates: GateSession, folder: RunFolder) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from harness.records.tapes import SamplerRule, SyntheticOutcome
 
+Tail = Literal["where_needed", "some", "everywhere"]  # "where_needed": none beside survivors that top-p keeps
 VOCABULARY = 102_400  # columns of the registered model's logits
 _STEP = 2.0**-24  # between 0.5 and 1, float32 numbers are this far apart
 _FAR = -200.0  # logarithm of a weight that float32 holds as 0 beside 1
@@ -32,7 +33,7 @@ class SyntheticCase:
     level: Literal["logits", "probabilities"]
     columns: int
     weights: tuple[tuple[int, float], ...]
-    tail: Literal["where_needed", "some", "everywhere"]
+    tail: Tail
     u: float
     token_r08: int
     token_v1: int
@@ -45,10 +46,13 @@ class SyntheticCase:
             for token, weight in self.weights:
                 row[token] = weight
             return row
+        row = [temperature * _FAR] * self.columns
         places, weight = self._tail(1.0 - top_p)
-        row = [temperature * _FAR] * max([self.columns, *(place + 1 for place in places[-1:])])
-        for token in places:
-            row[token] = temperature * math.log(weight)
+        if places:
+            row += row[:1] * (places[-1] + 1 - self.columns)
+            filtered = temperature * math.log(weight)
+            for token in places:
+                row[token] = filtered
         for token, own in self.weights:
             row[token] = temperature * math.log(own)
         return row
@@ -78,7 +82,7 @@ def _logits(
     weights: dict[int, float],
     u: float,
     token: int,
-    tail: Literal["where_needed", "some", "everywhere"] = "where_needed",
+    tail: Tail = "where_needed",
 ) -> SyntheticCase:
     return SyntheticCase(
         name=name,

@@ -5,11 +5,11 @@ import tempfile
 
 import pytest
 
-from harness.cluster import code
-from harness.cluster.code import code_sha256
 from harness.cluster.unit_worker import UnitWorker
 from harness.model.process import steer_as, steering
 from harness.protocols.load import load_protocol
+from harness.run import code
+from harness.run.code import code_sha256
 from harness.run.engine import Engine
 from harness.run.request import Options, make_request
 

@@ -1,4 +1,4 @@
-"""The code that a process runs, as one digest: workers of one run have the same, whatever their version is called."""
+"""The code that a process runs, as one digest: of who judged, and of a run's workers, who must have the same."""
 
 from functools import cache
 from pathlib import Path

@@ -49,7 +49,7 @@ sandbox:
 
 # Timings are never part of a verdict. Tests that read registered data files are listed as not run without them.
 test: $(VENV)/.installed-dev
-	$(PYTEST) -m 'not bench' -n 2 --dist loadfile
+	$(PYTEST) -m 'not bench' -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.installed-dev
 	$(PYTEST) tests/bench -m bench -s

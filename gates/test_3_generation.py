@@ -35,7 +35,7 @@ def test_output_agrees_with_itself(judged: Judged) -> None:
 
 @pytest.mark.gate("rng_untouched", rng_untouched)
 def test_generators_are_untouched(judged: Judged) -> None:
-    """R04 4: Python, NumPy, torch CPU and CUDA states are the same before and after, and before every unit."""
+    """R04 4: Python, NumPy, torch CPU and CUDA states are the registered seed's, before every unit and after it."""
     assert not judged.differences, judged.message
 
 

@@ -14,7 +14,7 @@ from harness.inputs.sources import gold_fields, source_texts
 from harness.protocols.grids import UnitKey, is_executed, number_field
 from harness.protocols.load import LoadedProtocol
 from harness.records.manifest import FrozenSource, Manifest
-from harness.records.protocol import Protocol, StudyProtocol
+from harness.records.protocol import Protocol, StudyDesign, StudyProtocol
 from harness.records.run import CodeTask
 from harness.records.sandbox import Task
 from harness.records.study import ExactJudge, NumberJudge, PatternJudge
@@ -58,7 +58,7 @@ def check_gold(protocol: Protocol, found: FoundInputs, manifest: Manifest) -> No
 
 def _number(protocol: Protocol, answer: str, where: str) -> str:
     """The number of a gold field. A study's may be the number alone; others end their answer in `#### N`."""
-    alone = isinstance(protocol, StudyProtocol) and GOLD_MARKER not in answer
+    alone = isinstance(protocol, StudyDesign) and GOLD_MARKER not in answer
     return gold_number(f"{GOLD_MARKER} {answer}" if alone else answer, where=where)
 
 

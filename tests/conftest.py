@@ -61,14 +61,18 @@ def _keep_bytecode(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what needs something that isn't there; a test that lacks two things is listed under the first."""
+    """Deselect what needs something that isn't there; a test that lacks two things is listed under the first.
+
+    What is left begins with the files that take longest (see `order`).
+    """
     missing = {marker: name for marker, name in NEEDS.items() if not os.environ.get(name)}
     missing |= {marker: name for marker, name in PROGRAMS.items() if shutil.which(name) is None}
     for marker, name in missing.items():
-        without = [item for item in items if item.get_closest_marker(marker) is not None]
+        without = {item: None for item in items if item.get_closest_marker(marker) is not None}
         config.stash[NOT_RUN][name] = [item.nodeid for item in without]
-        config.hook.pytest_deselected(items=without)
-        items[:] = [item for item in items if item not in set(without)]
+        config.hook.pytest_deselected(items=[*without])
+        items[:] = [item for item in items if item not in without]
+    items[:] = _support("order").longest_first(items, SUPPORT.parent)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

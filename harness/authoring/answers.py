@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ProtocolError
+from harness.protocols.check_taped_study import AT_LEAST, COOLEST, HOTTEST
 
 EMBEDDED = "nano"
 JUDGES = ("none", "number", "program", "exact", "regex", "function")
+COUNTED = "statistics."  # what begins the name of a count
 OPEN = ("pattern", "content")  # they may hold commas, so they take the rest of the words
 TODO = "See `python -m harness init --help` and docs/authoring.md."
 
@@ -40,8 +42,28 @@ class ClaimAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class CountAnswer:
+    """At least `least` in any count of the study, by its source's name: `statistics.ids_exact.math.x_plain`."""
+
+    source: str
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingAnswer:
+    """Drawn under so many tapes, two or more. `temperature`, `top_p`: None for what the model's own config says."""
+
+    tapes: int
+    temperature: float | None
+    top_p: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
-    """Everything that init needs. `checkpoint`: None for the embedded model. `edits`: name -> token's text."""
+    """Everything that init needs. `checkpoint`: None for the embedded model. `edits`: name -> token's text.
+
+    `sampling`: None for greedy decoding.
+    """
 
     id: str
     title: str
@@ -56,7 +78,8 @@ class Answers:
     tokens: int
     device: str
     dtype: str
-    claims: tuple[ClaimAnswer, ...]
+    sampling: SamplingAnswer | None
+    claims: tuple[ClaimAnswer | CountAnswer, ...]
 
 
 def source_of(words: str) -> SourceAnswer:
@@ -108,12 +131,39 @@ def answered(found: dict[str, str], where: str) -> SourceAnswer:
     )
 
 
-def claim_of(words: str) -> ClaimAnswer:
-    """`DOMAIN:CONDITION:N`; ProtocolError for anything else."""
+def claim_of(words: str) -> ClaimAnswer | CountAnswer:
+    """`DOMAIN:CONDITION:N`, or `statistics.MEASURE...:N` of any count; ProtocolError for anything else."""
     parts = words.split(":")
-    if len(parts) != 3 or not parts[2].isdigit() or not all(parts):
-        raise _wrong(words, "DOMAIN:CONDITION:N", words)
-    return ClaimAnswer(parts[0], parts[1], int(parts[2]))
+    if all(parts) and parts[-1].isdecimal():
+        if len(parts) == 3:
+            return ClaimAnswer(parts[0], parts[1], int(parts[2]))
+        if len(parts) == 2 and parts[0].startswith(COUNTED):
+            return CountAnswer(parts[0], int(parts[1]))
+    raise _wrong(words, f"DOMAIN:CONDITION:N, or {COUNTED}MEASURE...:N", words)
+
+
+def sampling_of(tapes: int, temperature: float | None, top_p: float | None) -> SamplingAnswer | None:
+    """How tokens are drawn; None for greedy decoding. ProtocolError for one tape, or for numbers that mean nothing."""
+    given = [name for name, value in (("--temperature", temperature), ("--top-p", top_p)) if value is not None]
+    if tapes == 0 and given:
+        raise _wrong(" and ".join(given), "--tapes N beside it: greedy decoding has neither", "no tapes")
+    if tapes == 0:
+        return None
+    if tapes < AT_LEAST:
+        raise _wrong("--tapes", f"{AT_LEAST} or more, or 0 for greedy decoding", str(tapes))
+    for name, (bounds, found) in undrawable(temperature, top_p).items():
+        raise _wrong(name, bounds, str(found))
+    return SamplingAnswer(tapes, temperature, top_p)
+
+
+def undrawable(temperature: float | None, top_p: float | None) -> dict[str, tuple[str, float]]:
+    """Of numbers that nothing can be drawn with: by flag its bounds, and what was found. None is no number yet."""
+    wrong = {}
+    if temperature is not None and not COOLEST <= temperature <= HOTTEST:
+        wrong["--temperature"] = (f"from {COOLEST} to {HOTTEST}", temperature)
+    if top_p is not None and not 0 < top_p <= 1:
+        wrong["--top-p"] = ("above 0, at most 1", top_p)
+    return wrong
 
 
 def edit_of(words: str) -> tuple[str, str]:

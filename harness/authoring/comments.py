@@ -47,6 +47,17 @@ alone reaches a prompt; gold names the fields that only judges may read; {text} 
     "permitted": "What a passed run may be said to show; claims.toml says how each is computed.",
     "prohibited": "What no run of this study shows, whatever its counts.",
 }
+TAPED_COMMENTS: Mapping[str, str] = {
+    "loop_equivalence": """required: with argmax in the sampler's place the loop's tokens must be `generate`'s. It is
+required in float32; recorded: they are compared in loop.json.""",
+    "decode": """Drawn under tapes by the project's own loop. A tape is a sequence of numbers in (0, 1) for each source:
+all conditions of a source read the same number in the same step, each for its own distribution. No generator is
+drawn from.""",
+    "decode.sampler": "The inverse CDF by token ID, after temperature and top-p, in float32 on the CPU.",
+    "decode.register": "Each tape's digest and display seed follow from registered_id and label.",
+    "grids": "So many sources of each domain in rank order x all conditions x tapes, each cut at max_new_tokens.",
+    "same_process_replay": "The process that drew smoke's cells under this tape draws them again.",
+}
 CLAIM_COMMENTS: Mapping[str, str] = {
     "bands": "Names under which an interval may be printed: none.",
     "permitted": "status SUPPORTED only where every gate is whole and every threshold is met.",

@@ -1,6 +1,7 @@
 """protocol.toml of a study as plain data, from an author's answers, the model's profile and the files' digests."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,50 +9,61 @@ import msgspec
 
 from harness.authoring.answers import Answers, SourceAnswer
 from harness.authoring.claims import permitted_conclusions, prohibited_conclusions
+from harness.authoring.decoding import decoding_content, grids_content
 from harness.authoring.gates import study_gates
 from harness.canon import digest
 from harness.errors import ProtocolError
 from harness.files import file_sha256
+from harness.model.official import Official
 from harness.places import Places
+from harness.protocols.check_taped_study import RULE, tapes_named_by
 from harness.protocols.load import read_protocol
 from harness.protocols.modules import module_file
 from harness.records.base import convert
 from harness.records.profile import Profile, Shape
-from harness.records.protocol import JudgedProtocol, StudyProtocol
+from harness.records.protocol import GreedyStudyProtocol, JudgedProtocol, RegisteredStudy, TapedStudyProtocol
 
 FORMATS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".gz": "jsonl.gz"}
 SANDBOX_OF = "nano-completion"  # the contract that the embedded programs run under
 POOLS = "nano-behavior"  # where the embedded pools are registered
-PLACED = ["prompt_sha256", "generated_ids", "text_escaped", "eos"]
-REPLAYED = [*PLACED, "generated_sha256", "text_sha256", "truncated", "length"]
 TIMEOUT_MS = 2000
 CONTENT = "{content}"
 
 
-def study_content(
-    answers: Answers, profile: Profile, tokens: Mapping[str, int], folder: Path, tree: Places
-) -> dict[str, Any]:
-    """The whole protocol. `tokens`: the IDs of the tokens that edits name, by their texts; `folder`: where it will lie.
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a draft needs to know of a model. `tokens`: the IDs of the tokens that edits name, by their texts."""
+
+    profile: Profile
+    tokens: Mapping[str, int]
+    official: Official
+
+
+def study_content(answers: Answers, model: ModelFacts, folder: Path, tree: Places) -> dict[str, Any]:
+    """The whole protocol, for a model of these facts; `folder`: where it will lie.
 
     ProtocolError where the answers don't make a study.
     """
-    content = _head(answers) | _model(answers, profile) | _prompts(answers, tokens)
+    profile, prompts = model.profile, _prompts(answers, model.tokens)
+    decoding = decoding_content(answers, model.official, len(prompts["conditions"]))
+    content = _head(answers) | _model(answers, profile) | decoding | prompts
     content |= _data(answers, tree) | _runs(answers, profile.shape)
     content |= {"evaluators": _evaluators(answers, folder), "sandbox": _sandbox(tree)}
-    content |= {"permitted": permitted_conclusions(answers), "prohibited": prohibited_conclusions(tree)}
+    content |= {"permitted": permitted_conclusions(answers), "prohibited": prohibited_conclusions(answers, tree)}
     bare = {**content, "gates": []}
     todo = "See docs/authoring.md; nothing was written."
-    protocol = convert(bare, StudyProtocol, where="init", error=ProtocolError, todo=todo)
+    kind: type[RegisteredStudy] = GreedyStudyProtocol if answers.sampling is None else TapedStudyProtocol
+    protocol = convert(bare, kind, where="init", error=ProtocolError, todo=todo)
     content["gates"] = study_gates(protocol, profile)
     return content
 
 
 def _head(answers: Answers) -> dict[str, Any]:
     return {
-        "kind": "study",
+        "kind": "study" if answers.sampling is None else "study_crn",
         "schema": 1,
         "id": answers.id,
-        "registered_id": f"{answers.id}-v1",
+        "registered_id": tapes_named_by(answers.id),
         "title": answers.title,
         "document": f"{answers.id}/protocol.toml",
         "result_name": "fixed-budget account of a study",
@@ -60,7 +72,7 @@ def _head(answers: Answers) -> dict[str, Any]:
         "placement": "resident",
         "resume": True,
         "execution_cache": False,
-        "sampler": "greedy-argmax",
+        "sampler": "greedy-argmax" if answers.sampling is None else RULE,
     }
 
 
@@ -85,21 +97,6 @@ def _prompts(answers: Answers, tokens: Mapping[str, int]) -> dict[str, Any]:
     conditions, edges = _conditions(answers)
     names = {"eos": next(iter(tokens))} | answers.edits
     return {
-        "decode": {
-            "strategy": "greedy",
-            "do_sample": False,
-            "num_beams": 1,
-            "use_cache": True,
-            "temperature": 1.0,
-            "top_k": 0,
-            "top_p": 1.0,
-            "repetition_penalty": 1.0,
-            "cache": "dynamic",
-            "rows_per_batch": len(conditions),
-            "generator_seed": 0,
-            "official_temperature": 1.0,
-            "official_top_p": 1.0,
-        },
         "prompt": {"template": "tokenizer_config", "padding_side": "left"},
         "boundaries": [{"name": name, "token": text, "id": tokens[text]} for name, text in names.items()],
         "conditions": conditions,
@@ -186,17 +183,9 @@ def _runs(answers: Answers, shape: Shape) -> dict[str, Any]:
     apart = "cpu" if answers.device == "cuda" else "disk"
     explicit: dict[str, Any] = {"id": "offloaded", "device_map": "explicit", "offload_device": apart}
     explicit |= {"resident": ["model.embed_tokens", "model.rotary_emb", *layers, "lm_head"], "offloaded": away}
-    sizes = {"smoke": (answers.smoke, answers.smoke_tokens), "formal": (answers.formal, answers.tokens)}
-    sizes["independent"] = (min(answers.smoke, answers.formal), answers.tokens)
     return {
         "placements": [single | placement, explicit | placement],
-        "grids": {
-            name: {"per_domain": sources, "replicates": ["greedy"], "max_new_tokens": tokens}
-            for name, (sources, tokens) in sizes.items()
-        },
-        "tier_grids": {"smoke": "smoke", "formal": "formal", "replay": "independent"},
-        "placement_equivalence": {"grid": "smoke", "left": "resident", "right": "offloaded", "fields": PLACED},
-        "independent_replay": {"grid": "independent", "left": "resident", "right": "resident", "fields": REPLAYED},
+        **grids_content(answers),
     }
 
 

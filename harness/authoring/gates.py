@@ -5,15 +5,15 @@ from typing import Any
 from harness.protocols.grids import gate_rows, unit_keys
 from harness.protocols.study_gates import Row, grid_of, registered_rows
 from harness.records.profile import Profile
-from harness.records.protocol import Gate, GateGrid, StudyProtocol
+from harness.records.protocol import Gate, GateGrid, RegisteredStudy
 
 
-def study_gates(protocol: StudyProtocol, profile: Profile) -> list[dict[str, Any]]:
+def study_gates(protocol: RegisteredStudy, profile: Profile) -> list[dict[str, Any]]:
     """The gates as plain data; `protocol` is the study without any."""
     return [_gate(protocol, profile, row) for row in registered_rows(protocol)]
 
 
-def _gate(protocol: StudyProtocol, profile: Profile, row: Row) -> dict[str, Any]:
+def _gate(protocol: RegisteredStudy, profile: Profile, row: Row) -> dict[str, Any]:
     name, reach, rows, clause, tiers = row
     grids = {tier: grid_of(protocol, reach, tier) for tier in tiers}
     return {
@@ -25,7 +25,7 @@ def _gate(protocol: StudyProtocol, profile: Profile, row: Row) -> dict[str, Any]
     }
 
 
-def _count(protocol: StudyProtocol, profile: Profile, row: Row, grid: str) -> int:
+def _count(protocol: RegisteredStudy, profile: Profile, row: Row, grid: str) -> int:
     """Rows of the gate on a grid; the sources' names don't matter to it."""
     name, reach, rows, clause, _ = row
     gate = Gate(id=name, clause=clause, reach=reach, rows=rows, tiers={"smoke": GateGrid(grid=grid, count=0)})  # type: ignore[arg-type]

@@ -16,8 +16,8 @@ import msgspec
 
 from harness.authoring.answers import EMBEDDED, Answers
 from harness.authoring.claims import claims_content
-from harness.authoring.comments import CLAIM_COMMENTS, CLAIM_HEAD, COMMENTS, HEAD, PROFILE_HEAD
-from harness.authoring.draft import study_content
+from harness.authoring.comments import CLAIM_COMMENTS, CLAIM_HEAD, COMMENTS, HEAD, PROFILE_HEAD, TAPED_COMMENTS
+from harness.authoring.draft import ModelFacts, study_content
 from harness.authoring.profile import profile_of
 from harness.authoring.toml import document
 from harness.checks.judges import check_judges
@@ -29,6 +29,7 @@ from harness.files import require_writable
 from harness.inputs.find import find_inputs
 from harness.inputs.sources import selected_sources
 from harness.model.context import context_of
+from harness.model.official import official_sampling
 from harness.places import Places
 from harness.prompts.build import build_batch
 from harness.prompts.manifest import manifest_source
@@ -64,11 +65,12 @@ def make_study(answers: Answers, folder: Path, tree: Places) -> Made:
     """Write the folder of a study; a HarnessError says why not, and leaves it as it was."""
     _require_free(answers, folder, tree)
     tokenizer, profile = _model(answers, tree)
-    content = study_content(answers, profile, _tokens(answers, tokenizer), folder, tree)
+    facts = ModelFacts(profile, _tokens(answers, tokenizer), official_sampling(_checkpoint(answers, tree)))
+    content = study_content(answers, facts, folder, tree)
     with tempfile.TemporaryDirectory(prefix="pregate-init-") as name:
         apart = Path(name) / answers.id
         (apart / INPUTS).mkdir(parents=True)
-        _write(apart / PROTOCOL, document(HEAD, content, COMMENTS))
+        _write(apart / PROTOCOL, document(HEAD, content, _comments(answers)))
         _write(apart / CLAIM_RULES, document(CLAIM_HEAD, claims_content(answers, content, tree), CLAIM_COMMENTS))
         if answers.checkpoint is not None:
             plain = msgspec.to_builtins(profile)
@@ -159,6 +161,10 @@ def _tried(apart: Path, folder: Path, tokenizer: PromptTokenizer, profile: Profi
         edited=sum(bool(cell.edited.edits) for cell in cells),
         joined=tuple(dict.fromkeys(cell.condition for cell in cells if not cell.edited.round_trip)),
     )
+
+
+def _comments(answers: Answers) -> dict[str, str]:
+    return {**COMMENTS, **({} if answers.sampling is None else TAPED_COMMENTS)}
 
 
 def _written(apart: Path) -> Iterator[str]:

@@ -4,14 +4,14 @@ Everything is read from the folder and hashed; nothing of it is executed. A file
 left out, since a library could load it.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 from harness.errors import ModelError
-from harness.files import file_sha256, read_bytes
+from harness.files import file_sha256
 from harness.model.identity import INERT, check_special_ids
+from harness.model.json_file import json_object
 from harness.model.shape import shape_of
 from harness.records.base import Frozen
 from harness.records.profile import Profile, ProfileFile, Role, SpecialIds
@@ -36,7 +36,7 @@ def profile_of(checkpoint: Path, profile_id: str) -> Profile:
     files = _files(checkpoint)
     _require(checkpoint, files)
     where = checkpoint / "config.json"
-    config = _json(where)
+    config = json_object(where, todo=TODO)
     if "quantization_config" in config:
         raise ModelError(f"{where}: quantization_config", expected="none", found="a quantised model", todo=TODO)
     stored = str(config.get("dtype") or config.get("torch_dtype"))
@@ -62,7 +62,8 @@ def profile_of(checkpoint: Path, profile_id: str) -> Profile:
 
 def special_ids_of(checkpoint: Path) -> SpecialIds:
     """IDs of the tokenizer's special tokens by their texts: EOS, BOS where it has one, PAD or, without one, EOS."""
-    config, known = _json(checkpoint / "tokenizer_config.json"), _token_ids(checkpoint / "tokenizer.json")
+    config = json_object(checkpoint / "tokenizer_config.json", todo=TODO)
+    known = _token_ids(checkpoint / "tokenizer.json")
     ids: dict[str, int | None] = {}
     for name in ("bos", "eos", "pad"):
         value = config.get(f"{name}_token")
@@ -116,17 +117,7 @@ def _require(checkpoint: Path, files: tuple[ProfileFile, ...]) -> None:
 
 def _token_ids(path: Path) -> dict[str, int]:
     """Texts of the tokenizer's added tokens and of its vocabulary, with their IDs."""
-    content = _json(path)
+    content = json_object(path, todo=TODO)
     vocabulary = content.get("model", {}).get("vocab", {})
     known = dict(vocabulary) if isinstance(vocabulary, dict) else {}
     return known | {one["content"]: one["id"] for one in content.get("added_tokens", [])}
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(read_bytes(path, what="checkpoint file"))
-    except ValueError as error:
-        raise ModelError(str(path), expected="JSON", found=str(error), todo=TODO) from error
-    if not isinstance(content, dict):
-        raise ModelError(str(path), expected="a JSON object", found=type(content).__name__, todo=TODO)
-    return content

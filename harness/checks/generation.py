@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from harness.canon import text_sha256
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.journal.folder import cell_problem, read_journal
+from harness.protocols.generators import STATES, seeded_states
 from harness.protocols.grids import RowKey
 from harness.records.base import Frozen
+from harness.records.decoding import DecodeContract
 from harness.records.graph import GraphContract, GraphExecution
 from harness.records.kinds import AnyJournal, journal_type
 from harness.records.profile import SpecialIds
-from harness.records.protocol import DecodeContract, GenerationProtocol
-from harness.records.run import Environment
+from harness.records.protocol import DepthProtocol, GenerationProtocol
+from harness.records.run import Environment, RngStates
 from harness.records.sampling import SampledContract
 from harness.records.taped import TapedContract
 
@@ -175,13 +177,27 @@ def output_identity(evidence: RunEvidence, row: RowKey) -> Differences:
 
 
 def rng_untouched(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R04 4: Python, NumPy, torch CPU and CUDA states are the same before and after, and before every unit."""
-    unit = evidence.batch(row)
-    first = evidence.run.units[0].rng_before
-    found = [] if unit.rng_before == first else [differs(f"{cell_name(row)} seeded states", first, unit.rng_before)]
-    for name in ("python", "numpy", "torch_cpu", "torch_cuda"):
-        before, after = getattr(unit.rng_before, name), getattr(unit.rng_after, name)
+    """R04 4: before every unit the states of Python, NumPy, torch CPU and CUDA are the registered seed's; after it too.
+
+    What the seed gives is computed here, without torch.
+    """
+    unit, seeded = evidence.batch(row), _seeded(evidence)
+    found = []
+    for name in STATES:
+        wanted, before, after = (getattr(states, name) for states in (seeded, unit.rng_before, unit.rng_after))
+        if before != wanted:
+            found.append(differs(f"{cell_name(row)} {name} generator before the call", wanted, before))
         if before != after:
             found.append(differs(f"{cell_name(row)} {name} generator", before, after))
-    hashed = not evidence.environment.gpus or hasattr(unit.rng_before.torch_cuda, "sha256")
-    return tuple(found) if hashed else (*found, differs(f"{cell_name(row)} torch_cuda", "a state hash", "no device"))
+    return tuple(found)
+
+
+def _seeded(evidence: RunEvidence) -> RngStates:
+    protocol = evidence.loaded.protocol
+    if isinstance(protocol, DepthProtocol):
+        seed = protocol.forward.generator_seed
+    elif isinstance(protocol, GenerationProtocol) and not isinstance(protocol.decode, SampledContract):
+        seed = protocol.decode.generator_seed
+    else:
+        raise RuntimeError(f"{protocol.id} seeds each unit")
+    return seeded_states(seed, gpus=len(evidence.environment.gpus))

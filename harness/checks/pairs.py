@@ -22,7 +22,7 @@ from harness.protocols.grids import RowKey
 from harness.records.protocol import PairRule
 from harness.records.run import ProcessIdentity, UnitObservation
 from harness.records.sampling import SampledEvidence
-from harness.records.taped import TapedEvidence
+from harness.records.taped_study import TapedUnit
 
 Pairs = Sequence[tuple[str, object, object]]
 
@@ -139,7 +139,7 @@ def unit_holds(evidence: RunEvidence, row: RowKey) -> Differences:
     found = batch_alignment(evidence, unit)
     if isinstance(evidence.batch(unit), SampledEvidence):
         return (*found, *drawn_as_registered(evidence, unit))
-    if isinstance(evidence.batch(unit), TapedEvidence):
+    if isinstance(evidence.batch(unit), TapedUnit):
         return (*found, *drawn_under_tape(evidence, unit), *rng_untouched(evidence, unit))
     return (*found, *greedy_steps(evidence, unit), *rng_untouched(evidence, unit))
 
@@ -179,7 +179,7 @@ def same_cell(pair: PairEvidence, row: RowKey) -> Differences:
     units = pair.first.batch(row), pair.second.batch(row)
     if isinstance(units[0], SampledEvidence) and isinstance(units[1], SampledEvidence):
         return (*found, *replay_exact(units[0], units[1], row.item, pair.rule.fields))
-    if isinstance(units[0], TapedEvidence) or isinstance(units[1], TapedEvidence):
+    if isinstance(units[0], TapedUnit) or isinstance(units[1], TapedUnit):
         return (*found, *taped_replay.replay_exact(pair.first, pair.second, row, pair.rule.fields))
     one, other = pair.first.cell(row), pair.second.cell(row)
     for name in pair.rule.fields:

@@ -13,7 +13,7 @@ from harness.checks.taped_run import drawn_under_tape
 from harness.compare import common_prefix
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
-from harness.records.protocol import TaskCrnProtocol
+from harness.records.protocol import TapedProtocol
 from harness.records.run import CellRecord, Environment
 
 Pair = tuple[str, object, object]  # a name, what is expected, what was found
@@ -53,7 +53,7 @@ def _part_of(run: RunEvidence, side: RunEvidence) -> str:
 def holds_alone(side: RunEvidence, row: RowKey) -> Differences:
     """What is required of a part's cell by itself: drawn under a tape, or greedy."""
     unit = RowKey(row.unit, "")
-    drawn = isinstance(side.loaded.protocol, TaskCrnProtocol)
+    drawn = isinstance(side.loaded.protocol, TapedProtocol)
     return (
         *prompt_hashes(side, row),
         *output_identity(side, row),

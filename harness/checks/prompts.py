@@ -6,7 +6,7 @@ from harness.protocols.boundary import layout, special_places
 from harness.protocols.grids import RowKey
 from harness.records.profile import SpecialIds
 from harness.records.prompt import Condition, EditedBoundary
-from harness.records.protocol import BoundaryProtocol, StudyProtocol
+from harness.records.protocol import BoundaryProtocol, StudyDesign
 from harness.records.run import PromptRow
 
 
@@ -49,7 +49,7 @@ def single_id_contract(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def batch_alignment(evidence: RunEvidence, row: RowKey) -> Differences:
     """R04 2 and 6.3: equal length within a level, one last column, BOS where it belongs, left padding only."""
-    if isinstance(evidence.loaded.protocol, StudyProtocol):
+    if isinstance(evidence.loaded.protocol, StudyDesign):
         return _left_padded(evidence, row)
     unit = evidence.batch(row)
     special, rule = evidence.loaded.profile.special_ids, evidence.loaded.protocol.prompt.edited_boundary
@@ -93,7 +93,7 @@ def _condition(evidence: RunEvidence, name: str) -> Condition:
 
 def _registered(evidence: RunEvidence) -> BoundaryProtocol:
     protocol = evidence.loaded.protocol
-    if isinstance(protocol, StudyProtocol):
+    if isinstance(protocol, StudyDesign):
         raise RuntimeError(f"{protocol.id} has no historical boundary")
     return protocol
 

@@ -11,13 +11,11 @@ from typing import Literal
 from harness.checks.cells import parted_cells, shown
 from harness.checks.generation import NEUTRAL, registered_config
 from harness.evidence import Differences, differs
-from harness.protocols.generators import seeded_states
+from harness.protocols.generators import STATES, seeded_states
 from harness.protocols.seeds import batch_seeds, seed_value
 from harness.records.profile import SpecialIds
 from harness.records.run import CellRecord
 from harness.records.sampling import Processor, SampledContract, SampledEvidence
-
-STATES = ("python", "numpy", "torch_cpu", "torch_cuda")
 
 # R07 7.1 (3): run seed, prompt hash, token IDs, text, stop state.
 SMOKE_REPLAY = ("run_seed", "prompt_sha256", "generated_ids", "text", "stop_state")

@@ -9,16 +9,18 @@ from collections.abc import Iterable, Sequence
 from harness.checks.cells import parted_cells
 from harness.evidence import Differences, differs
 from harness.records.run import CellRecord
-from harness.records.taped import TapedContract, TapedEvidence
+from harness.records.taped import TapedContract
+from harness.records.taped_study import TapedUnit
 from harness.records.tapes import Finished, NotFinished, RowTape
 from harness.tapes.account import account_differences, attended_columns
 from harness.tapes.consumed import FIRST, registered_consumption
 from harness.tapes.tape import Tape
 
 Triple = tuple[str, object, object]
+CACHES = {"dynamic": "DynamicCache", "fixed": "FixedCache"}  # the registered word, and the class that was read back
 
 
-def taped_contract(unit: TapedEvidence, contract: TapedContract, *, tape: Tape, columns: int) -> Differences:
+def taped_contract(unit: TapedUnit, contract: TapedContract, *, tape: Tape, columns: int) -> Differences:
     """R08 2 and 4.3: the registered tape and sampler, all columns of the logits, a cache that held every position fed.
 
     The last token isn't fed, so after so many forwards the cache holds the prompts' width and one position less.
@@ -30,13 +32,14 @@ def taped_contract(unit: TapedEvidence, contract: TapedContract, *, tape: Tape, 
         ("replicate", tape.label, unit.replicate),
         ("sampler", contract.sampler, batch.sampler),
         ("columns", columns, batch.columns),
+        ("cache", CACHES[contract.cache], batch.cache),
         ("positions in the cache", width + unit.checks.steps - 1, batch.cached),
     ]
     pairs += [(f"{row.condition} sampler", contract.sampler, row.sampler) for row in batch.rows]
     return _differences(unit, pairs)
 
 
-def tape_account(unit: TapedEvidence, condition: str, tape: Tape) -> Differences:
+def tape_account(unit: TapedUnit, condition: str, tape: Tape) -> Differences:
     """R08 4.3: first eight values, hash of all consumed, gaps, end: what tape, source and the cell's IDs say."""
     found = _row_and_cell(unit, condition)
     if isinstance(found, str):
@@ -52,7 +55,7 @@ def tape_account(unit: TapedEvidence, condition: str, tape: Tape) -> Differences
     )
 
 
-def shared_uniforms(unit: TapedEvidence, conditions: Sequence[str], tape: Tape) -> Differences:
+def shared_uniforms(unit: TapedUnit, conditions: Sequence[str], tape: Tape) -> Differences:
     """R08 4.2 and 5.1: in each step the rows read one value: each row's account is a prefix of one sequence.
 
     The sequence is the tape's for this source, made here from step 0 on; a row that read another step, tape or source
@@ -69,7 +72,7 @@ def shared_uniforms(unit: TapedEvidence, conditions: Sequence[str], tape: Tape) 
     return _differences(unit, pairs)
 
 
-def finished_rows(unit: TapedEvidence, condition: str) -> Differences:
+def finished_rows(unit: TapedUnit, condition: str) -> Differences:
     """R08 2: a row that ended is fed PAD with mask 0 while others go on, and consumes nothing more."""
     found = _row_and_cell(unit, condition)
     if isinstance(found, str):
@@ -85,7 +88,7 @@ def finished_rows(unit: TapedEvidence, condition: str) -> Differences:
     return _differences(unit, pairs, condition)
 
 
-def taped_steps(unit: TapedEvidence) -> Differences:
+def taped_steps(unit: TapedUnit) -> Differences:
     """R08 5.1: every emitted ID of every row was chosen from finite logits, one forward a step for all rows."""
     emitted, checks = sum(cell.length for cell in unit.cells), unit.checks
     consumed = sum(row.consumed.count for row in unit.tape.rows)
@@ -99,7 +102,7 @@ def taped_steps(unit: TapedEvidence) -> Differences:
     return _differences(unit, pairs)
 
 
-def tapes_part(first: Iterable[TapedEvidence], second: Iterable[TapedEvidence]) -> Differences:
+def tapes_part(first: Iterable[TapedUnit], second: Iterable[TapedUnit]) -> Differences:
     """R08 5.1: two tapes over the same cells, with other values, and at least one trajectory parts."""
     one, other = ({unit.source_id: unit for unit in units} for units in (first, second))
     if set(one) != set(other) or not one:
@@ -111,7 +114,7 @@ def tapes_part(first: Iterable[TapedEvidence], second: Iterable[TapedEvidence]) 
     return tuple(found)
 
 
-def _two_tapes(one: TapedEvidence, other: TapedEvidence) -> Differences:
+def _two_tapes(one: TapedUnit, other: TapedUnit) -> Differences:
     prompts = [[(cell.condition, cell.prompt_sha256) for cell in unit.cells] for unit in (one, other)]
     firsts = [{row.consumed.first_z[:1] for row in unit.tape.rows} for unit in (one, other)]
     pairs: tuple[Triple, ...] = (
@@ -122,13 +125,13 @@ def _two_tapes(one: TapedEvidence, other: TapedEvidence) -> Differences:
     return _differences(one, pairs, f"and {other.replicate}")
 
 
-def row_of(unit: TapedEvidence, condition: str) -> RowTape | None:
+def row_of(unit: TapedUnit, condition: str) -> RowTape | None:
     """The account of a condition's row, where there is exactly one."""
     rows = [row for row in unit.tape.rows if row.condition == condition]
     return rows[0] if len(rows) == 1 else None
 
 
-def _row_and_cell(unit: TapedEvidence, condition: str) -> tuple[RowTape, CellRecord] | str:
+def _row_and_cell(unit: TapedUnit, condition: str) -> tuple[RowTape, CellRecord] | str:
     row = row_of(unit, condition)
     cells = [cell for cell in unit.cells if cell.condition == condition]
     if row is None or len(cells) != 1:
@@ -138,10 +141,10 @@ def _row_and_cell(unit: TapedEvidence, condition: str) -> tuple[RowTape, CellRec
     return row, cells[0]
 
 
-def _name(unit: TapedEvidence) -> str:
+def _name(unit: TapedUnit) -> str:
     return f"{unit.source_id} {unit.replicate}"
 
 
-def _differences(unit: TapedEvidence, pairs: Iterable[Triple], more: str = "") -> Differences:
+def _differences(unit: TapedUnit, pairs: Iterable[Triple], more: str = "") -> Differences:
     where = f"{_name(unit)} {more}".rstrip()
     return tuple(differs(f"{where} {name}", one, other) for name, one, other in pairs if one != other)

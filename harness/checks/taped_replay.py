@@ -11,31 +11,14 @@ from harness.checks.taped import row_of
 from harness.evidence import Differences, RunEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
 from harness.records.run import CellRecord
-from harness.records.taped import TapedEvidence
+from harness.records.taped_study import TapedUnit
 from harness.records.tapes import RowTape
-
-# R08 5.1: token by token, text, stop state; and that both were drawn under the same tape.
-SAME_PROCESS = ("tape", "prompt_sha256", "uniforms_sha256", "generated_ids", "text", "eos", "truncated")
-# R08 5.3, in the document's order.
-CROSS_PROCESS = (
-    "protocol",
-    "model_revision",
-    "generation_contract",
-    "tape",
-    "prompt_sha256",
-    "uniforms_sha256",
-    "generated_ids",
-    "text",
-    "eos",
-    "truncated",
-    "rng_before",
-)
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
     evidence: RunEvidence
-    unit: TapedEvidence
+    unit: TapedUnit
     cell: CellRecord
     row: RowTape
 
@@ -56,7 +39,7 @@ def replay_exact(first: RunEvidence, second: RunEvidence, row: RowKey, fields: t
 
 def _side(evidence: RunEvidence, row: RowKey) -> _Side | None:
     unit = evidence.batch(row)
-    if not isinstance(unit, TapedEvidence):
+    if not isinstance(unit, TapedUnit):
         return None
     account, cells = row_of(unit, row.item), [cell for cell in unit.cells if cell.condition == row.item]
     return _Side(evidence, unit, cells[0], account) if account is not None and len(cells) == 1 else None

@@ -13,8 +13,9 @@ from harness.journal.folder import SYNTHETIC, read_record
 from harness.prompts.manifest import differences
 from harness.protocols.grids import RowKey
 from harness.records.graph import GraphEvidence
-from harness.records.protocol import TaskCrnProtocol
-from harness.records.taped import TapedEvidence, TapedRun
+from harness.records.protocol import TapedProtocol, TaskCrnProtocol
+from harness.records.taped import TapedRun
+from harness.records.taped_study import TapedUnit
 from harness.records.tapes import SyntheticDraws
 from harness.tapes.synthetic import synthetic_differences
 from harness.tapes.tape import Tape
@@ -73,9 +74,10 @@ def shared_uniforms(evidence: RunEvidence, row: RowKey) -> Differences:
 
 
 def finished_rows(evidence: RunEvidence, row: RowKey) -> Differences:
-    """R08 2: PAD is EOS, and a finished row's further columns are masked."""
+    """R08 2: PAD is EOS, and a finished row's further columns are masked. A study's model may have a PAD of its own."""
     ids = evidence.loaded.profile.special_ids
-    alias = () if ids.pad == ids.eos else (differs("PAD", ids.eos, ids.pad),)
+    same = ids.pad == ids.eos or not isinstance(evidence.loaded.protocol, TaskCrnProtocol)
+    alias = () if same else (differs("PAD", ids.eos, ids.pad),)
     return (*alias, *taped.finished_rows(_unit(evidence, row), row.item))
 
 
@@ -88,7 +90,7 @@ def tapes_part(evidence: RunEvidence, row: RowKey) -> Differences:
     """R08 5.1: the first two tapes part in at least one cell, over the sources that have both."""
     del row
     names = evidence.loaded.protocol.grids[evidence.spec.grid].replicates[:2]
-    units = [unit for unit in evidence.run.units if isinstance(unit, TapedEvidence)]
+    units = [unit for unit in evidence.run.units if isinstance(unit, TapedUnit)]
     sides = [[unit for unit in units if unit.replicate == name] for name in names]
     if len(sides) != 2:
         return (differs("tapes", "two or more", len(sides)),)
@@ -107,8 +109,8 @@ def synthetic_cdf(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def blocks_apart(evidence: RunEvidence, row: RowKey) -> Differences:
     """R08 1.2 and 5.2: the run's blocks are the registered ones, each unit is in exactly one, none is pooled."""
-    run, protocol = evidence.run, _protocol(evidence)
-    if not isinstance(run, TapedRun):
+    run, protocol = evidence.run, evidence.loaded.protocol
+    if not isinstance(run, TapedRun) or not isinstance(protocol, TaskCrnProtocol):
         raise RuntimeError(f"{protocol.id} has no blocks")
     wanted = run_blocks(protocol, run.grid, len(run.domains))
     found = [] if wanted == run.blocks else [differs(f"{row.item} blocks", _plain(wanted), _plain(run.blocks))]
@@ -142,14 +144,14 @@ def _plain(record: object) -> str:
     return canonical_bytes(record).decode("utf-8")
 
 
-def _unit(evidence: RunEvidence, row: RowKey) -> TapedEvidence:
+def _unit(evidence: RunEvidence, row: RowKey) -> TapedUnit:
     unit = evidence.batch(row)
-    if not isinstance(unit, TapedEvidence):
+    if not isinstance(unit, TapedUnit):
         raise RuntimeError(f"{evidence.loaded.protocol.id} draws under no tape")
     return unit
 
 
-def _protocol(evidence: RunEvidence) -> TaskCrnProtocol:
-    if not isinstance(evidence.loaded.protocol, TaskCrnProtocol):
+def _protocol(evidence: RunEvidence) -> TapedProtocol:
+    if not isinstance(evidence.loaded.protocol, TapedProtocol):
         raise RuntimeError(f"{evidence.loaded.protocol.id} draws under no tape")
     return evidence.loaded.protocol

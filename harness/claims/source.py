@@ -18,7 +18,7 @@ from harness.records.kinds import AnyUnit
 from harness.records.ledger import Count
 from harness.records.protocol import Gate, PairRule, Tier
 from harness.records.sampling import SampledEvidence
-from harness.records.taped import TapedEvidence
+from harness.records.taped_study import TapedUnit
 
 RUN, LEDGER, STATISTICS, AUDIT, REPLAY = "run.json", "ledger.json", "statistics.json", "audit.json", "replay/run.json"
 
@@ -92,7 +92,7 @@ def replayed_cells(view: RunView) -> Count:
         for key in view.loaded.units(rule.grid, view.spec.domains)
         for condition in view.loaded.protocol.conditions
     ]
-    if any(isinstance(unit, TapedEvidence) for unit in first.values()):
+    if any(isinstance(unit, TapedUnit) for unit in first.values()):
         return _replayed_under_tapes(view, rule)
     equal = sum(_same(first.get(one[:2]), second.get(one[:2]), one[2], rule.fields) for one in planned)
     return Count(count=equal, of=len(planned))

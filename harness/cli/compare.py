@@ -22,6 +22,7 @@ from harness.records.difference import (
     ComparedSide,
     Decoded,
     Fact,
+    JudgedBy,
     LoneCell,
     NoToken,
     OutputPair,
@@ -102,6 +103,7 @@ def _head(found: SideComparison) -> Iterator[str]:
     if found.shared_units.count:
         count = f"{found.shared_units.count} of {found.shared_units.of} units"
         yield f"one run twice: {count} are of one and the same making on both sides; that they agree shows nothing"
+    yield f"judged by: {_judged(found.judged_by)}"
     yield from _lone(found.lone)
     for what, parts in (("domain", [one for one in found.groups if one.domain]), ("condition", found.groups)):
         short = [one for one in parts if one.equal.count < one.equal.of and getattr(one, what)]
@@ -118,6 +120,13 @@ def side_words(side: ComparedSide) -> str:
     name = f"{what}{side.protocol}" if what else f"{side.name} of {side.protocol}"
     state = "" if side.kind == "frozen" else f", {side.state}"
     return _word(f"{name} {side.protocol_digest[:16]}, grid {side.grid}{budget}, {side.cells} cells{state}{port}")
+
+
+def _judged(one: JudgedBy) -> str:
+    """Who judged the sides: the same, what differs, or why that isn't known."""
+    if one.state != "differs":
+        return f"{one.state} ({_word(one.held or one.why)})"
+    return "; ".join(f"{part.field} A: {_word(part.a)}, B: {_word(part.b)}" for part in one.differing)
 
 
 def _lone(lone: tuple[LoneCell, ...]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from harness.inputs.find import FoundInputs, Missing, find_inputs, search_folder
 from harness.inputs.scan import scan
 from harness.inputs.sources import selected_sources
 from harness.model.context import context_of
+from harness.model.official import official_sampling
 from harness.places import Places
 from harness.prompts.build import build_batch
 from harness.prompts.manifest import manifest_source
@@ -41,7 +42,7 @@ from harness.protocols.revisions import protocol_digest
 from harness.records.base import Frozen, Unfrozen
 from harness.records.manifest import ManifestSource
 from harness.records.profile import Profile
-from harness.records.protocol import Protocol
+from harness.records.protocol import Protocol, RegisteredStudy
 from harness.records.sources import Domain
 from harness.records.verbs import FreezeChecks
 
@@ -124,6 +125,7 @@ def _checks(loaded: LoadedProtocol, checkpoint: Path | None, tree: Places, found
     own = tree.models / loaded.protocol.model.profile / "checkpoint"
     at = checkpoint or (own if own.is_dir() else None)
     hashed = checked_files(loaded.profile, at)
+    _require_official(loaded.protocol, at)
     context = context_of(at)
     longest = check_fit(loaded.protocol, loaded.manifest, context)
     return FreezeChecks(
@@ -138,6 +140,18 @@ def _checks(loaded: LoadedProtocol, checkpoint: Path | None, tree: Places, found
         context=context or 0,
         context_note="" if context else NO_CONFIG,
     )
+
+
+def _require_official(protocol: Protocol, checkpoint: Path | None) -> None:
+    """A study's official numbers are those of the model's own config, where that is here."""
+    if checkpoint is None or not isinstance(protocol, RegisteredStudy):
+        return
+    official, contract = official_sampling(checkpoint), protocol.decode
+    for name in ("temperature", "top_p"):
+        said, found = getattr(official, name), getattr(contract, f"official_{name}")
+        if said != found:
+            where, todo = f"protocol {protocol.id}: decode.official_{name}", f"Write what {checkpoint} says."
+            raise ProtocolError(where, expected=str(said), found=str(found), todo=todo)
 
 
 def checked_files(profile: Profile, checkpoint: Path | None) -> dict[str, tuple[str, bool]]:

@@ -10,11 +10,13 @@ from harness.authoring.answers import (
     EMBEDDED,
     JUDGES,
     Answers,
+    SamplingAnswer,
     SourceAnswer,
     answered,
     claim_of,
     edit_of,
     embedded_sources,
+    sampling_of,
     source_of,
 )
 from harness.authoring.make import Made, make_study
@@ -29,6 +31,17 @@ from harness.records.verbs import WrittenStudy
 Words = list[str] | None
 Text = str | None
 Number = int | None
+Edit = Annotated[
+    Words, typer.Option(metavar="NAME=TOKEN", help="Put this token for EOS at the history's end; repeatable.")
+]
+Claim = Annotated[
+    Words,
+    typer.Option(metavar="DOMAIN:CONDITION:N", help="Claim: N cells or more succeed; or COUNT:N. Repeatable."),
+]
+Tapes = Annotated[Number, typer.Option(metavar="N", help="Draw under N tapes, two or more; 0: greedy decoding.")]
+Temperature = Annotated[float | None, typer.Option(metavar="X", help="Of the draws; none: the model's own.")]
+TopP = Annotated[float | None, typer.Option(metavar="X", help="Nucleus of the draws; none: the model's own.")]
+CLAIMED = "Claim of so many successes, DOMAIN:CONDITION:N, or COUNT:N"
 SIZES = {"smoke": 1, "formal": 4, "smoke_tokens": 32, "tokens": 128}
 
 
@@ -43,18 +56,17 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
     system: Annotated[Text, typer.Option(metavar="TEXT", help="System text of a second condition.")] = None,
     question: Annotated[Text, typer.Option(metavar="TEXT", help="One-shot question; empty: no history.")] = None,
     answer: Annotated[Text, typer.Option(metavar="TEXT", help="One-shot answer.")] = None,
-    edit: Annotated[
-        Words, typer.Option(metavar="NAME=TOKEN", help="Put this token for EOS at the history's end; repeatable.")
-    ] = None,
+    edit: Edit = None,
     smoke: Annotated[Number, typer.Option(metavar="N", help="Sources of each domain in smoke.")] = None,
     formal: Annotated[Number, typer.Option(metavar="N", help="Sources of each domain in formal.")] = None,
     smoke_tokens: Annotated[Number, typer.Option(metavar="N", help="New tokens at most in smoke.")] = None,
     tokens: Annotated[Number, typer.Option(metavar="N", help="New tokens at most in formal.")] = None,
     device: Annotated[str, typer.Option(metavar="KIND", help="cpu or cuda.")] = "cpu",
     dtype: Annotated[str, typer.Option(metavar="KIND", help="float32 or bfloat16.")] = "float32",
-    claim: Annotated[
-        Words, typer.Option(metavar="DOMAIN:CONDITION:N", help="Claim that N cells or more succeed; repeatable.")
-    ] = None,
+    tapes: Tapes = None,
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    claim: Claim = None,
     yes: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--yes", help="Ask nothing: what no flag gives is its default.")
     ] = False,
@@ -82,16 +94,22 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
             edits=dict(map(edit_of, edits)),
             smoke=ask.number(smoke, "Sources of each domain in smoke", SIZES["smoke"]),
             formal=ask.number(formal, "Sources of each domain in formal", SIZES["formal"]),
-            smoke_tokens=ask.number(smoke_tokens, "New tokens at most in smoke", SIZES["smoke_tokens"]),
+            smoke_tokens=ask.number(smoke_tokens, "New tokens at most in smoke", _fewer(tokens)),
             tokens=ask.number(tokens, "New tokens at most in formal", SIZES["tokens"]),
             device=device,
             dtype=dtype,
-            claims=tuple(map(claim_of, claim or ask.words("Claim that so many cells succeed, DOMAIN:CONDITION:N"))),
+            sampling=_sampling(tapes, temperature, top_p, ask),
+            claims=tuple(map(claim_of, claim or ask.words(CLAIMED))),
         )
         with working("init") as note:
             note("profile, sources and prompts")
             made = make_study(answers, folder, places())
     _say(made, answers, json=json)
+
+
+def _fewer(tokens: int | None) -> int:
+    """New tokens in smoke where nobody says: no more than in formal, whose cells it cuts early."""
+    return min(SIZES["smoke_tokens"], SIZES["tokens"] if tokens is None else max(1, tokens))
 
 
 class _Asker:
@@ -117,14 +135,14 @@ class _Asker:
             found = "the end of the input, or an interrupt"
             raise ProtocolError(f"init: {words}", expected="an answer", found=found, todo=todo) from error
 
-    def number(self, given: int | None, words: str, default: int) -> int:
-        """A whole number above 0; ProtocolError for another."""
+    def number(self, given: int | None, words: str, default: int, *, least: int = 1) -> int:
+        """A whole number, `least` or more; ProtocolError for another."""
         value = given if given is not None else default
         if given is None and not self._quiet:
             value = int(self._asked(words, default, int))
-        if value < 1:
-            todo = "Give a number above 0."
-            raise ProtocolError(f"init: {words}", expected="1 or more", found=str(value), todo=todo)
+        if value < least:
+            todo = "Give another number."
+            raise ProtocolError(f"init: {words}", expected=f"{least} or more", found=str(value), todo=todo)
         return value
 
     def words(self, words: str) -> list[str]:
@@ -133,6 +151,11 @@ class _Asker:
         while not self._quiet and (line := self.text(None, f"{words} (empty: no more)", "")):
             found.append(line)
         return found
+
+
+def _sampling(tapes: int | None, temperature: float | None, top_p: float | None, ask: _Asker) -> SamplingAnswer | None:
+    count = ask.number(tapes, "Tapes to draw under, two or more (0: greedy decoding)", 0, least=0)
+    return sampling_of(count, temperature, top_p)
 
 
 def _shot(question: str | None, answer: str | None, ask: _Asker) -> tuple[str, str] | None:
@@ -191,4 +214,4 @@ def _say(made: Made, answers: Answers, *, json: bool) -> None:
     for condition in made.joined:
         show.line(f"{condition}: the tokenizer would join a put token with a neighbour: no text gives these IDs")
     show.line(f"Next: python -m harness freeze {made.folder}")
-    show.line(f"Then: pytest gates/ -m smoke --protocol {made.folder}")
+    show.line(f"Then: python -m pytest gates/ -m smoke --protocol {made.folder}")

@@ -89,4 +89,4 @@ def run(  # noqa: PLR0913
         call = Call(engine.value, address, workers)
         keys = Start(loaded, options, folder, tree, tier.value, call, note).make()
     show.tell(f"{len(keys)} of {len(keys)} units landed; nothing is judged yet")
-    typer.echo(f"pytest gates/ -m {tier.value} --protocol {protocol} --run {folder.path}")
+    typer.echo(f"python -m pytest gates/ -m {tier.value} --protocol {protocol} --run {folder.path}")

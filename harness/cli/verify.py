@@ -1,9 +1,11 @@
 """`verify RUN`: everything that can be recomputed of a run folder, without a model, an engine or a network.
 
+That a run holds says that its records agree, and not that it passed: the last line says both.
 Exit 0: it holds; 1: something doesn't, with where, expected, found and what to do; 2: something can't be checked here.
 """
 
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +17,7 @@ from harness.cli.options import Authority, Judged
 from harness.cli.working import working
 from harness.errors import HarnessError
 from harness.files import read_given
-from harness.records.verification import Verification, VerifiedLine
+from harness.records.verification import Said, Verification, VerifiedLine
 from harness.verify.attestation import SIGNED
 from harness.verify.keys import require_cryptography
 from harness.verify.run import verify as verify_run
@@ -23,6 +25,15 @@ from harness.verify.signers import Signers, read_signers
 
 EXIT = {"holds": 0, "fails": 1, "not checkable": 2}
 STYLE = {"holds": "green", "fails": "red", "not checkable": "yellow", "none": "dim"}
+# Whether the run passed, by whether its records hold: what an audit record says is no more than its folder is.
+SAID: Mapping[tuple[bool, Said], str] = {
+    (True, "passed"): "and the run passed",
+    (True, "not passed"): "the records agree, and the run did NOT pass",
+    (False, "passed"): "and its audit record says that it passed",
+    (False, "not passed"): "and the run did NOT pass, by its audit record",
+    (False, "not judged"): "and the run was NOT judged",
+    (False, "unknown"): "and whether the run passed is unknown",
+}
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout: what was verified, line by line.")]
 Named = Annotated[
@@ -34,8 +45,8 @@ Named = Annotated[
 def verify(run: Judged, *, json: Json = False, signers: Named = None, authority: Authority = None) -> None:
     """Recompute RUN's digests and records, from the protocol to the frozen snapshots, and say who signed.
 
-    Exit 0: all holds; 1: something fails, also a run that none of the signers signed; 2: something can't be checked
-    here, also a file of signers or certificates that can't be read.
+    Exit 0: all holds, also of a run that did not pass, which is said; 1: something fails, also a run that none of
+    the signers signed; 2: something can't be checked here, also a file of signers or certificates that can't be read.
     """
     named, trusted = _read(signers), _certificates(authority)
     try:
@@ -81,7 +92,7 @@ def _show(found: Verification) -> None:
         for one in found.lines:
             show.line(f"{one.step}: {one.state}: {one.where}: {_words(one)}")
     run, audit = f"{found.protocol} {found.run}: ", f" (audit.json {found.audit_sha256}); {_signed(found)}"
-    show.line(run, (found.verdict, STYLE[found.verdict]), audit)
+    show.line(run, (found.verdict, STYLE[found.verdict]), f", {SAID[found.verdict == 'holds', found.said]}", audit)
 
 
 def _signed(found: Verification) -> str:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.cluster.apart import new_name, remove
 from harness.cluster.unit_worker import Landed, UnitWorker
 from harness.errors import SessionError, words
 from harness.model.process import steering
@@ -28,6 +29,7 @@ from harness.run.request import Request
 LOSSES = 3  # of one unit: a unit that kills its worker isn't tried for ever
 POLL_S = 1.0
 ANSWER_S = 5.0
+CLEAR_S = 30.0
 ASK_S = 90.0  # Ray is loaded and connected in a few seconds, on a busy machine in many
 ASKING = """import sys, ray
 try:
@@ -90,7 +92,7 @@ def _no_cluster(address: str | None, error: Exception) -> SessionError:
 
 @dataclass(slots=True)
 class Pool:
-    """Actors at work on a run's units. `note` says a line for a person."""
+    """Actors at work on a run's units. `note` says a line for a person; `apart` names the folder that they write in."""
 
     loaded: LoadedProtocol
     request: Request
@@ -99,6 +101,8 @@ class Pool:
     ray: Any
     todo: "deque[UnitKey]"
     total: int
+    apart: str
+    _actors: list[Any] = field(default_factory=list)
     _pending: dict[Any, tuple[Any, UnitKey | None]] = field(default_factory=dict)
     _beginning: set[Any] = field(default_factory=set)
     _ended: set[Any] = field(default_factory=set)
@@ -110,8 +114,9 @@ class Pool:
         """One more actor, with as many cores as the protocol registers threads and, on CUDA, a GPU of its own."""
         execution = self.request.execution
         options = {"num_cpus": execution.threads, "num_gpus": 1 if execution.device == "cuda" else 0, "max_restarts": 0}
-        given = (self.request, self.loaded.digest, steering(), code_sha256())
+        given = (self.request, self.loaded.digest, steering(), code_sha256(), self.apart)
         actor = self.ray.remote(UnitWorker).options(**options).remote(*given)
+        self._actors.append(actor)
         first = actor.begin.remote()
         self._beginning.add(first)
         self._pending[first] = (actor, None)
@@ -124,6 +129,14 @@ class Pool:
                 self._answered(reference)
             if not done and self._beginning.issuperset(self._pending):
                 room_of(self.ray, self.request)  # nobody is at work: somebody must be able to begin
+
+    def stop(self) -> None:
+        """End every actor, also one that never answered; what any of them left on a node is removed there."""
+        for actor in self._actors:
+            with suppress(Exception):  # it is gone already
+                self.ray.kill(actor)
+        if silent := clear(self.ray, self.apart):
+            self.note(f"{silent} nodes didn't answer: {self.apart} may be left in their folder for temporary files")
 
     def _answered(self, reference: Any) -> None:
         """Take what the worker sends. Whatever Ray says instead, but that the worker's own code raised, is a loss."""
@@ -221,9 +234,9 @@ def land_on_ray(  # noqa: PLR0913
     require_ray()
     ray = importlib.import_module("ray")
     _connect(ray, cluster.address)
+    pool = Pool(loaded, request, take, note, ray, deque(keys), len(keys), new_name())
     try:
         room = room_of(ray, request)
-        pool = Pool(loaded, request, take, note, ray, deque(keys), len(keys))
         for _ in range(min(cluster.workers or room, len(keys))):
             pool.start()
         pool.run()
@@ -231,7 +244,23 @@ def land_on_ray(  # noqa: PLR0913
         raise _broken(error) from error
     finally:
         with suppress(Exception):
+            pool.stop()
+        with suppress(Exception):
             ray.shutdown()
+        remove(pool.apart)  # here also where Ray is broken
+
+
+def clear(ray: Any, apart: str) -> int:
+    """Remove the actors' folder on every node that is alive; how many didn't answer in CLEAR_S."""
+    at_node = importlib.import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
+    nodes = [one["NodeID"] for one in ray.nodes() if one["Alive"]]
+    asked = [
+        ray.remote(remove)
+        .options(num_cpus=0, max_retries=0, scheduling_strategy=at_node(node_id=node, soft=False))
+        .remote(apart)
+        for node in nodes
+    ]
+    return len(ray.wait(asked, num_returns=len(asked), timeout=CLEAR_S)[1]) if asked else 0
 
 
 def _connect(ray: Any, address: str | None) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cluster.apart import inside
 from harness.errors import HarnessError, words
 from harness.files import read_bytes
 from harness.journal.folder import RunFolder
@@ -36,11 +37,13 @@ class UnitWorker:
     """One model, loaded by `begin`; then units; then `end`. After a refusal it does nothing more.
 
     `steering`: the variables that steer kernels, as the driver has them (`harness.model.process.steering`). `code`: the
-    driver's own (`code_sha256`); a worker of other code begins nothing.
+    driver's own (`code_sha256`); a worker of other code begins nothing. `apart`: the name of the run's folder for all
+    that its workers write (`harness.cluster.apart`).
     """
 
-    def __init__(self, request: Request, protocol_digest: str, steering: dict[str, str], code: str) -> None:
+    def __init__(self, request: Request, protocol_digest: str, steering: dict[str, str], code: str, apart: str) -> None:
         self._request, self._digest, self._steering, self._code = request, protocol_digest, steering, code
+        self._apart = apart
         self._stack = ExitStack()
         self._folder: RunFolder | None = None
         self._work: Work | None = None
@@ -67,6 +70,7 @@ class UnitWorker:
         loaded = loaded_for(self._request)
         if loaded.digest != self._digest:
             raise RuntimeError(f"protocol {loaded.protocol.id} has digest {loaded.digest} here, not {self._digest}")
+        self._stack.enter_context(inside(self._apart))  # a model that is offloaded to disk has its folder there too
         self._folder = RunFolder(Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="pregate-units-"))))
         steer_as(self._steering)  # what started this process may have set its own
         set_before_torch(self._request.execution, self._request.placement)

@@ -14,13 +14,15 @@ from harness.records.protocol import (
     CompletionProtocol,
     GraphCheckProtocol,
     GraphTaskProtocol,
+    GreedyStudyProtocol,
     LoopCheckProtocol,
     SamplingProtocol,
-    StudyProtocol,
-    TaskCrnProtocol,
+    TapedProtocol,
 )
 
-Decoded = BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | StudyProtocol | LoopCheckProtocol
+Decoded = (
+    BehaviorProtocol | CompletionProtocol | SamplingProtocol | TapedProtocol | GreedyStudyProtocol | LoopCheckProtocol
+)
 
 
 def adopt_decoding(  # noqa: PLR0913
@@ -43,7 +45,7 @@ def adopt_decoding(  # noqa: PLR0913
         return adopt_sampling(model, protocol.decode, ids, max_new_tokens)
     if sampler is not None:
         return adopt_taped(sampler, loop_contract(ids, max_new_tokens)) | executed
-    if isinstance(protocol, TaskCrnProtocol):
+    if isinstance(protocol, TapedProtocol):
         raise RuntimeError(f"{protocol.id} draws by its sampler")
     if isinstance(protocol, LoopCheckProtocol) and protocol.by != "generate":
         return adopt_argmax(loop_contract(ids, max_new_tokens)) | executed

@@ -10,8 +10,8 @@ from typing import Any
 from transformers import GenerationConfig
 
 from harness.model.load import LoadedModel
+from harness.records.decoding import DecodeContract
 from harness.records.profile import SpecialIds
-from harness.records.protocol import DecodeContract
 from harness.records.sampling import SampledContract
 
 READ_BACK = (

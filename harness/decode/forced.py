@@ -16,8 +16,8 @@ from harness.decode.taped import loop_contract
 from harness.decode.watch import StepWatch, generate_rows
 from harness.errors import DecodeError
 from harness.model.load import LoadedModel
+from harness.records.decoding import DecodeContract
 from harness.records.profile import SpecialIds
-from harness.records.protocol import DecodeContract
 
 Program = Literal["generate", "own_loop", "whole"]
 

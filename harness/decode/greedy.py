@@ -22,8 +22,8 @@ from harness.decode.watch import (
 from harness.decode.watch import trim as _trim
 from harness.model.load import LoadedModel
 from harness.model.memory import is_out_of_memory
+from harness.records.decoding import DecodeContract
 from harness.records.profile import SpecialIds
-from harness.records.protocol import DecodeContract
 from harness.records.run import StepChecks
 
 __all__ = [

@@ -151,6 +151,7 @@ def frozen_side(path: Path, tree: Places) -> Side:
         planned=planned,
         judging={},
         origins=frozenset(index.origins),
+        judge=None,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.difference.facts import facts
 from harness.difference.frozen import frozen_side
+from harness.difference.judges import judged_by
 from harness.difference.outputs import cut, has_verdict, output_fields, output_pair
 from harness.difference.runs import run_side
 from harness.difference.side import Side, SideUnit
@@ -111,6 +112,7 @@ class _Pair:
             shared_units=Count(count=sum(map(self._shared, self.common)), of=len(self.common)),
             groups=tuple(_groups(cells)),
             facts=facts(self.a, self.b, self.common),
+            judged_by=judged_by(self.a, self.b),
             not_compared=tuple(self._not_compared()),
             lone=lone,
             cells=cells,

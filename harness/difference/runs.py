@@ -33,16 +33,16 @@ from harness.ledgers.executions import read_executions
 from harness.places import Places
 from harness.protocols.grids import UnitKey
 from harness.protocols.loops import part_protocol
+from harness.records.audit import Audit
 from harness.records.completion import CodeAccount
 from harness.records.depth import TraceEvidence
-from harness.records.difference import Judged
 from harness.records.graph import GraphBatch
 from harness.records.kinds import AnyUnit, journal_type
-from harness.records.protocol import AnyProtocol, GraphTaskProtocol, TaskCrnProtocol
+from harness.records.protocol import AnyProtocol, GraphTaskProtocol, TapedProtocol
 from harness.records.run import RunSpec, UnitEvidence, UnitObservation
 from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
-from harness.records.taped import TapedEvidence
+from harness.records.taped_study import TapedUnit
 from harness.records.task_ledger import TaskCode
 from harness.snapshots.content import (
     bare_snapshot,
@@ -72,7 +72,7 @@ JUDGING: Mapping[str, tuple[str, ...]] = {
 def run_side(path: Path, tree: Places) -> Side:
     """A run as a side; HarnessError naming what can't be read, what doesn't agree, or what was altered."""
     folder = RunFolder(path)
-    state = _state(folder)
+    audit = _audit(folder)
     spec = read_spec(folder)
     found = _loop(path, registered(spec.protocol, spec.protocol_digest, path, tree))
     observed = _journals(folder, spec, found.kind)
@@ -99,19 +99,20 @@ def run_side(path: Path, tree: Places) -> Side:
         environment=environment,
         placement=read_placement(folder),
         checkpoint=environment.checkpoint,
-        state=state,
+        state="not judged" if audit is None else "passed" if audit.passed else "not passed",
         units=units,
         planned=planned,
         judging=_judging(folder),
         origins=frozenset(),
+        judge=None if audit is None else audit.judge,
     )
 
 
-def _state(folder: RunFolder) -> Judged:
+def _audit(folder: RunFolder) -> Audit | None:
     """What a session said of the run, or of the run that it is a part of; ComparisonError for what changed since."""
     whole = next((one for one in (folder.path, *folder.path.parents[:2]) if _was_judged(one)), None)
     if whole is None:
-        return "not judged"
+        return None
     own = f"{whole.name}/" + "".join(f"{name}/" for name in folder.path.relative_to(whole).parts)
     said = altered_since_judged(RunFolder(whole))
     altered = [one for one in said if one.startswith(own) or not one.startswith(f"{whole.name}/")]
@@ -122,9 +123,7 @@ def _state(folder: RunFolder) -> Judged:
             found=f"{len(altered)} altered: {altered[0]}",
             todo=VERIFY,
         )
-    if not (whole / AUDIT).is_file():
-        return "not judged"
-    return "passed" if read_audit(RunFolder(whole)).passed else "not passed"
+    return read_audit(RunFolder(whole)) if (whole / AUDIT).is_file() else None
 
 
 def _was_judged(path: Path) -> bool:
@@ -135,7 +134,7 @@ def _loop(path: Path, found: Registered) -> Registered:
     """A part that shows how a task run decodes is made under a protocol that its program derives."""
     parts = GRAPH_PARTS if isinstance(found.kind, GraphTaskProtocol) else PARTS
     program = next((program for program, name in parts.items() if name == path.name), None)
-    if program is None or not isinstance(found.kind, TaskCrnProtocol):
+    if program is None or not isinstance(found.kind, TapedProtocol):
         return found
     if found.loaded is None:
         raise ComparisonError(str(path), expected="its protocol under its digest", found=found.why, todo=VERIFY)
@@ -205,7 +204,7 @@ def _unit(
         accounts=book is not None or traced,
         rows={cell.condition: cell for cell in unit.cells},
         drawn=_drawn(unit),
-        tapes={row.condition: row for row in unit.tape.rows} if isinstance(unit, TapedEvidence) else {},
+        tapes={row.condition: row for row in unit.tape.rows} if isinstance(unit, TapedUnit) else {},
         origin=origins_of([observed.process])[0],
         call=digest(call),
     )
@@ -232,7 +231,7 @@ def _drawn(unit: AnyUnit) -> dict[str, str]:
             "processors": batch.processors,
             "state_before": getattr(unit.rng_before, batch.generator),
         }
-    elif isinstance(unit, TapedEvidence):
+    elif isinstance(unit, TapedUnit):
         tape = unit.tape
         told = {
             "label": tape.label,

@@ -73,6 +73,7 @@ class Side:
 
     `environment` and `placement` only where the side holds them; `checkpoint` by file, also from the profile's pins.
     `judging`: what judges outputs and makes none. `origins`: of frozen results, the accepted run's model loads.
+    `judge`: who judged, by the audit record of the last session; None where the side has none.
     """
 
     kind: SideKind
@@ -95,6 +96,7 @@ class Side:
     planned: frozenset[tuple[str, str, str]] | None
     judging: Mapping[str, str]
     origins: frozenset[str]
+    judge: Mapping[str, str] | None
 
     @property
     def family(self) -> str:

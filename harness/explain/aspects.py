@@ -16,7 +16,7 @@ from harness.difference.side import Side, SideUnit
 from harness.records.difference import Fact
 from harness.records.explanation import Aspect, AspectField, AspectName
 from harness.records.graph import GraphExecution
-from harness.records.protocol import GraphCheckProtocol, GraphTaskProtocol, LoopCheckProtocol, TaskCrnProtocol
+from harness.records.protocol import GraphCheckProtocol, GraphTaskProtocol, LoopCheckProtocol, TapedProtocol
 from harness.snapshots.environments import environment_facts
 
 Held = dict[str, str]
@@ -80,7 +80,7 @@ def program(side: Side) -> ProgramName:
     kind = side.registered.kind
     if executor_of(side) is not None:
         return "executor"
-    own = isinstance(kind, TaskCrnProtocol) or (isinstance(kind, LoopCheckProtocol) and kind.by == "own_loop")
+    own = isinstance(kind, TapedProtocol) or (isinstance(kind, LoopCheckProtocol) and kind.by == "own_loop")
     return "own_loop" if own else "generate"
 
 

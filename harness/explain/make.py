@@ -14,6 +14,7 @@ def explanation(compared: SideComparison, found: Divergence | NoDivergence, made
         b=compared.b,
         equal=compared.equal,
         budget=compared.budget,
+        judged_by=compared.judged_by,
         found=found,
         rerun=made,
         sentence=sentence(compared, found, made),

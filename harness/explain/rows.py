@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from harness.explain.place import step_of
 from harness.explain.sentence import cell_name, change_text, number, places, token_text
-from harness.records.difference import CellPair, End, Parting, TracePair
+from harness.records.difference import CellPair, End, JudgedBy, Parting, TracePair
 from harness.records.explanation import (
     Aspect,
     Candidate,
@@ -38,6 +38,7 @@ def rows(record: Explanation) -> Iterator[Row]:
     yield from _cells(record.found)
     for aspect in record.found.aspects:
         yield from _aspect(aspect)
+    yield from _judged(record.judged_by)
     yield from _tape(record.found.tape)
     if isinstance(record.rerun, Rerun):
         yield from _rerun(record.rerun)
@@ -76,6 +77,14 @@ def _aspect(aspect: Aspect) -> Iterator[Row]:
         yield RECORD, aspect.name, "same", _cut(aspect.held), f"({aspect.why})" if aspect.why else ""
     for one in aspect.differing:
         yield RECORD, f"{aspect.name}: {one.field}", "differs", f"A: {_cut(one.a)}", f"B: {_cut(one.b)}"
+
+
+def _judged(one: JudgedBy) -> Iterator[Row]:
+    """Of the sides, and no condition of the cell."""
+    if one.state != "differs":
+        yield RECORD, "judged by", one.state, one.held or one.why, ""
+    for part in one.differing:
+        yield RECORD, f"judged by: {part.field}", "differs", f"A: {_cut(part.a)}", f"B: {_cut(part.b)}"
 
 
 def _cut(text: str) -> str:

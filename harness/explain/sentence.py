@@ -11,6 +11,7 @@ from harness.records.difference import (
     CellPair,
     ComparedSide,
     Decoded,
+    JudgedBy,
     NoToken,
     OutputPair,
     Parting,
@@ -46,6 +47,7 @@ def sentence(compared: SideComparison, found: Divergence | NoDivergence, made: R
     if isinstance(found, NoDivergence):
         return words(f"{head} are equal in {compared.equal.count} of {compared.equal.of} cells{_but(compared)}.")
     parts = [_parting(found.explained), _counted(found, compared), *_recorded(found.aspects)]
+    parts += [*_judged(compared.judged_by)]
     parts += list(_rerun(made)) if isinstance(made, Rerun) else [f"nothing was made again ({made.reason})"]
     return words(f"{head} {'; '.join(parts)}.")
 
@@ -75,6 +77,7 @@ def _but(compared: SideComparison) -> str:
     if compared.shared_units.count:
         shared = f"{compared.shared_units.count} of {compared.shared_units.of} units"
         said.append(f"{shared} are one call's or the accepted run's own on both sides, whose equality shows nothing")
+    said += _judged(compared.judged_by)
     if compared.not_compared:
         said.append(f"not compared: {', '.join(compared.not_compared)}")
     return "".join(f"; {one}" for one in said)
@@ -144,7 +147,13 @@ def _recorded(aspects: tuple[Aspect, ...]) -> Iterator[str]:
         yield f"not held by both: {', '.join(unknown)}"
 
 
-def _fields(aspect: Aspect) -> str:
+def _judged(one: JudgedBy) -> Iterator[str]:
+    """Who judged, where that differs."""
+    if one.differing:
+        yield f"the sides were judged by others ({_fields(one)})"
+
+
+def _fields(aspect: Aspect | JudgedBy) -> str:
     shown = [f"{one.field} {_short(one.a)} on A, {_short(one.b)} on B" for one in aspect.differing[:FIELDS]]
     more = len(aspect.differing) - FIELDS
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -4,7 +4,7 @@ from harness.canon import hex64
 from harness.difference.side import Side, SideUnit
 from harness.explain.aspects import Cell
 from harness.records.explanation import NoTape, NotHeld, TapeSide, TapeStep
-from harness.records.protocol import TaskCrnProtocol
+from harness.records.protocol import TapedProtocol
 from harness.tapes.tape import Tape, uniform
 
 NO_TAPE = "drawn under no tape"
@@ -24,13 +24,13 @@ def tape_step(cell: Cell) -> TapeStep:
 def tape_of(side: Side, unit: SideUnit) -> Tape | None:
     """The tape that a side's unit is drawn under; None where it isn't, or where its protocol isn't at hand."""
     kind = side.registered.kind
-    if not isinstance(kind, TaskCrnProtocol) or side.registered.loaded is None:
+    if not isinstance(kind, TapedProtocol) or side.registered.loaded is None:
         return None
     return Tape(kind.registered_id, unit.key.replicate)
 
 
 def _side(side: Side, unit: SideUnit, condition: str, step: int | None) -> TapeSide | NoTape:
-    if not isinstance(side.registered.kind, TaskCrnProtocol):
+    if not isinstance(side.registered.kind, TapedProtocol):
         return NoTape(reason=NO_TAPE)
     tape = tape_of(side, unit)
     if tape is None or step is None:

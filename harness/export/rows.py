@@ -23,7 +23,8 @@ from harness.records.run import CellRecord, PromptRow
 from harness.records.sampling import SampledEvidence
 from harness.records.study import StudyCondition
 from harness.records.study_ledger import AnswerJudged, StudyRow
-from harness.records.task_ledger import TaskExecution, TaskNumeric, TaskRow, TaskVerdict
+from harness.records.taped_study import TapedStudyRow
+from harness.records.task_ledger import TapeFacts, TaskExecution, TaskNumeric, TaskRow, TaskVerdict
 
 Fields = Iterator[tuple[str, Cell]]
 NAMES = tuple(column.name for column in COLUMNS)
@@ -123,11 +124,10 @@ def _behavior(row: CellRow) -> Fields:
 def _accounted(row: AccountedRow | TaskRow) -> Fields:
     if isinstance(row, TaskRow):
         yield "block", row.role
-        yield "tape_sha256", row.tape.tape_sha256
-        yield "tape_consumed", row.tape.consumed
-        yield "tape_gaps", row.tape.gaps
-        yield "tape_boundary_ties", row.tape.boundary_ties
+        yield from _drawn(row.tape)
         return
+    if isinstance(row, TapedStudyRow):
+        yield from _drawn(row.tape)
     yield "completion", row.completion
     if isinstance(row.terminal, Terminal):
         yield "terminal_explicit", row.terminal.explicit
@@ -137,6 +137,13 @@ def _accounted(row: AccountedRow | TaskRow) -> Fields:
         yield "baseline_length", row.baseline.length
         yield "baseline_compared_tokens", row.baseline.compared
         yield "baseline_prefix_exact", row.baseline.prefix_exact
+
+
+def _drawn(tape: TapeFacts) -> Fields:
+    yield "tape_sha256", tape.tape_sha256
+    yield "tape_consumed", tape.consumed
+    yield "tape_gaps", tape.gaps
+    yield "tape_boundary_ties", tape.boundary_ties
 
 
 def _number(row: AccountedRow | TaskRow) -> Fields:

@@ -16,7 +16,7 @@ from harness.inputs.readers import Row, placed_rows
 from harness.protocols.load import LoadedProtocol
 from harness.records.base import Record
 from harness.records.manifest import FrozenSource, Manifest
-from harness.records.protocol import Protocol, StudyProtocol
+from harness.records.protocol import Protocol, StudyDesign
 from harness.records.sources import Domain
 from harness.selection import select
 
@@ -61,7 +61,7 @@ def selected_sources(
     """
     chosen = registered_domain(protocol, domain)
     rows = _rows_by_id(chosen, found)
-    if isinstance(protocol, StudyProtocol):
+    if isinstance(protocol, StudyDesign):
         require_clean_pool(chosen, found)
     texts = {source_id: _string(chosen, source_id, row, chosen.text_field) for source_id, row in rows.items()}
     order = select(

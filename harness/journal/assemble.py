@@ -16,31 +16,27 @@ from harness.journal.naming import result_name
 from harness.protocols.grids import UnitKey, grid_blocks
 from harness.protocols.load import LoadedProtocol
 from harness.records.depth import DepthRun, TraceBaseline, TraceEvidence
-from harness.records.graph import GraphRun
 from harness.records.kinds import AnyJournal, AnyRun, AnyUnit, journal_type, run_type
 from harness.records.protocol import (
     AnyProtocol,
     DepthProtocol,
-    GraphTaskProtocol,
     JudgedProtocol,
-    SamplingProtocol,
     StudyProtocol,
+    TapedProtocol,
     TaskCrnProtocol,
 )
 from harness.records.run import (
     AssembledRun,
     Baseline,
     CodeTask,
-    CompletionRun,
     Environment,
     PlacementFacts,
     Run,
     RunSpec,
     UnitEvidence,
 )
-from harness.records.sampling import SampledRun
-from harness.records.study import FunctionScore, StudyEvidence, StudyRun
-from harness.records.taped import RunBlock, TapedRun
+from harness.records.study import FunctionScore
+from harness.records.taped import RunBlock
 
 ANSWERS, SCORES = "answers.json", "scores.json"
 AnyBaseline = TypeVar("AnyBaseline", bound=Baseline)
@@ -113,7 +109,7 @@ def verified_journal(folder: RunFolder, key: UnitKey, loaded: LoadedProtocol, sp
     }
     if isinstance(evidence, UnitEvidence):
         wanted["max_new_tokens"] = loaded.protocol.grids[spec.grid].max_new_tokens
-    if isinstance(loaded.protocol, TaskCrnProtocol):
+    if isinstance(loaded.protocol, TapedProtocol):
         _require_prompts(folder, key, loaded, evidence)
     for name, value in wanted.items():
         if getattr(evidence, name) != value:
@@ -188,15 +184,16 @@ def assemble(folder: RunFolder, loaded: LoadedProtocol) -> AnyRun:
     head |= {"gold": read_gold(folder), "units": tuple(unit for unit in units if isinstance(unit, UnitEvidence))}
     if not isinstance(loaded.protocol, JudgedProtocol):
         return Run(**head)
+    head["tasks"] = read_tasks(folder)
     if isinstance(loaded.protocol, TaskCrnProtocol):
-        blocks = run_blocks(loaded.protocol, head["grid"], len(head["domains"]))
-        kind = GraphRun if isinstance(loaded.protocol, GraphTaskProtocol) else TapedRun
-        return kind(**head, tasks=read_tasks(folder), blocks=blocks)
-    if isinstance(loaded.protocol, StudyProtocol):
-        head["units"] = tuple(unit for unit in units if isinstance(unit, StudyEvidence))
-        return StudyRun(**head, tasks=read_tasks(folder), answers=read_answers(folder), scores=read_scores(folder))
-    head |= {"baseline": read_baseline(folder, Baseline), "tasks": read_tasks(folder)}
-    return SampledRun(**head) if isinstance(loaded.protocol, SamplingProtocol) else CompletionRun(**head)
+        head["blocks"] = run_blocks(loaded.protocol, head["grid"], len(head["domains"]))
+    elif isinstance(loaded.protocol, StudyProtocol):
+        head |= {"answers": read_answers(folder), "scores": read_scores(folder)}
+    else:
+        head["baseline"] = read_baseline(folder, Baseline)
+    kind: Any = run_type(loaded.protocol)
+    run: AnyRun = kind(**head)
+    return run
 
 
 def run_blocks(protocol: TaskCrnProtocol, grid: str, domains: int) -> tuple[RunBlock, ...]:

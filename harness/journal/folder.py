@@ -16,12 +16,8 @@ from harness.errors import CanonError, JournalError, SessionError
 from harness.files import read_bytes, require_writable, write_atomic
 from harness.protocols.grids import UnitKey
 from harness.records.base import T, decode_json
-from harness.records.depth import TraceEvidence, TraceJournal
-from harness.records.graph import GraphEvidence, GraphJournal
-from harness.records.kinds import AnyJournal, AnyUnit
-from harness.records.run import CellRecord, Failure, Journal, PromptRow, UnitObservation
-from harness.records.sampling import SampledEvidence, SampledJournal
-from harness.records.taped import TapedEvidence, TapedJournal
+from harness.records.kinds import JOURNALS, AnyJournal, AnyUnit
+from harness.records.run import CellRecord, Failure, PromptRow, UnitObservation
 
 SomeJournal = TypeVar("SomeJournal", bound=AnyJournal)
 SYNTHETIC = "synthetic.json"
@@ -136,17 +132,8 @@ def _first_step(one: Any, other: Any) -> tuple[str, Any, Any] | None:
 
 def write_journal(folder: RunFolder, key: UnitKey, evidence: AnyUnit, observation: UnitObservation) -> None:
     """Land a finished unit by atomic rename."""
-    journal: AnyJournal
-    if isinstance(evidence, TraceEvidence):
-        journal = TraceJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
-    elif isinstance(evidence, SampledEvidence):
-        journal = SampledJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
-    elif isinstance(evidence, GraphEvidence):
-        journal = GraphJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
-    elif isinstance(evidence, TapedEvidence):
-        journal = TapedJournal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
-    else:
-        journal = Journal(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
+    kind: Any = JOURNALS[type(evidence)]
+    journal = kind(schema=1, evidence=evidence, evidence_sha256=digest(evidence), observation=observation)
     write_record(folder.journal(key), journal)
 
 

@@ -28,6 +28,7 @@ from harness.records.protocol import (
     DepthProtocol,
     SamplingProtocol,
     StudyProtocol,
+    TapedStudyProtocol,
     TaskCrnProtocol,
 )
 from harness.records.run import CompletionRun, Run
@@ -37,6 +38,7 @@ from harness.records.sandbox import Execution
 from harness.records.study import StudyRun
 from harness.records.study_ledger import StudyLedger, StudyStatistics
 from harness.records.taped import TapedRun
+from harness.records.taped_study import TapedStudyLedger
 from harness.records.task_ledger import NoTaskStatistics, TaskLedger, TaskStatistics
 
 GenerationLedger = Ledger | CompletionLedger | SampledLedger | StudyLedger
@@ -97,5 +99,5 @@ def ledger_type(protocol: AnyProtocol) -> type[AnyLedger]:
     if isinstance(protocol, TaskCrnProtocol):
         return TaskLedger
     if isinstance(protocol, StudyProtocol):
-        return StudyLedger
+        return TapedStudyLedger if isinstance(protocol, TapedStudyProtocol) else StudyLedger
     return CompletionLedger if isinstance(protocol, CompletionProtocol) else Ledger

@@ -5,7 +5,7 @@ function gave is part of the run, and no code of an author's is loaded here.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -14,15 +14,17 @@ from harness.compare import TODO, cells_by_condition
 from harness.errors import JournalError
 from harness.evaluate.answer import compared, exact, last_match
 from harness.ledgers.accounts import accounts, edge_rows
+from harness.ledgers.drawn import drawn_by_condition, tape_facts
 from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
 from harness.ledgers.reading import Executions, Reading, verdicts_of
 from harness.protocols.check_study import judge_of
 from harness.records.ledger import NotObserved
-from harness.records.protocol import StudyProtocol
+from harness.records.protocol import StudyProtocol, TapedStudyProtocol
 from harness.records.run import CellRecord
 from harness.records.study import ExactJudge, FunctionJudge, FunctionScore, PatternJudge, StudyRun
 from harness.records.study_ledger import AnswerJudged, AnswerJudgeName, AnswerOutcome, StudyLedger, StudyRow
+from harness.records.taped_study import TapedStudyEvidence, TapedStudyLedger, TapedStudyRow
 
 NO_ANSWER = NotObserved(reason="the domain has no text judge and no function")
 Scores = Mapping[tuple[str, str, str], FunctionScore]
@@ -36,18 +38,33 @@ def study_ledger(protocol: StudyProtocol, run: StudyRun, executions: Executions)
     units = units_in_order(protocol, run, run.units)
     verdicts, scores = verdicts_of(protocol, run, executions), scores_of(run)
     rows = tuple(
-        StudyRow(**msgspec.structs.asdict(accounts(at, cell, verdicts)), answer=_answer(at, cell, scores))
+        row
         for domain, unit in units
         for at in (Reading(protocol, run, domain, unit),)
-        for cell in cells_by_condition(protocol, unit).values()
+        for row in _rows(at, verdicts, scores)
     )
     classes = {(row.source_id, row.replicate, row.condition): row.completion for row in rows}
-    return StudyLedger(
-        **ledger_head(protocol, run),
-        evaluators=protocol.evaluators,
-        cells=rows,
-        edges=tuple(row for _, unit in units for row in edge_rows(protocol, unit, classes)),
-    )
+    shared = ledger_head(protocol, run) | {
+        "evaluators": protocol.evaluators,
+        "edges": tuple(row for _, unit in units for row in edge_rows(protocol, unit, classes)),
+    }
+    if isinstance(protocol, TapedStudyProtocol):
+        return TapedStudyLedger(**shared, cells=tuple(row for row in rows if isinstance(row, TapedStudyRow)))
+    return StudyLedger(**shared, cells=rows)
+
+
+def _rows(at: At, verdicts: Executions | None, scores: Scores) -> Iterator[StudyRow]:
+    """A unit's cells in the protocol's order; under a tape each with what its row drew."""
+    rows = {
+        condition: StudyRow(**msgspec.structs.asdict(accounts(at, cell, verdicts)), answer=_answer(at, cell, scores))
+        for condition, cell in cells_by_condition(at.protocol, at.unit).items()
+    }
+    if not isinstance(at.unit, TapedStudyEvidence):
+        yield from rows.values()
+        return
+    drawn = drawn_by_condition(at.protocol, at.unit)
+    for condition, row in rows.items():
+        yield TapedStudyRow(**msgspec.structs.asdict(row), tape=tape_facts(drawn[condition]))
 
 
 def scores_of(run: StudyRun) -> Scores:

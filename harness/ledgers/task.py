@@ -4,12 +4,13 @@ A function of the protocol, run.json and the sandbox records, so it can be made 
 """
 
 from harness.compare import cells_by_condition
+from harness.ledgers.drawn import drawn_by_condition
 from harness.ledgers.heads import ledger_head
 from harness.ledgers.plan import units_in_order
 from harness.ledgers.reading import Executions, Reading, verdicts_of
 from harness.ledgers.task_blocks import roles_of
 from harness.ledgers.task_pairs import pair_rows
-from harness.ledgers.task_rows import drawn_by_condition, task_row
+from harness.ledgers.task_rows import task_row
 from harness.records.protocol import TaskCrnProtocol
 from harness.records.taped import TapedRun
 from harness.records.task_ledger import TaskLedger

@@ -7,7 +7,7 @@ consumed is what tape, source and its length say. Its differences stand in the r
 from collections.abc import Iterator
 
 from harness.compare import cells_by_condition, compare_ids
-from harness.ledgers.task_rows import drawn_by_condition
+from harness.ledgers.drawn import drawn_by_condition
 from harness.records.protocol import TaskCrnProtocol
 from harness.records.run import CellRecord
 from harness.records.taped import TapedEvidence, TaskContrast

@@ -5,10 +5,9 @@ There is no terminal and no completion class in Round 08. What the container eng
 
 from typing import get_args
 
-from harness.compare import TODO
-from harness.errors import JournalError
 from harness.evaluate.numeric import final_marker_r05
 from harness.evaluate.strict import strict_number_r08, strict_program_r08
+from harness.ledgers.drawn import tape_facts
 from harness.ledgers.executions import code_cell
 from harness.ledgers.reading import (
     NO_NUMBER,
@@ -26,14 +25,13 @@ from harness.records.evaluation import CodeMissing, NumericFound
 from harness.records.protocol import TaskCrnProtocol
 from harness.records.run import CellRecord
 from harness.records.sandbox import Outcome
-from harness.records.taped import TapedEvidence, TapedRun
+from harness.records.taped import TapedRun
 from harness.records.tapes import RowTape
 from harness.records.task_ledger import (
     BlockRole,
     FailureType,
     NoVerdict,
     NumericResult,
-    TapeFacts,
     TaskCode,
     TaskExecution,
     TaskNumeric,
@@ -66,27 +64,8 @@ def task_row(
         role=role,
         numeric=_numeric(at, cell, text) if "answer" in at.domain.gold else NO_NUMBER,
         code=_code(at, cell, text, verdicts) if is_executed(at.domain) else NO_PROGRAM,
-        tape=TapeFacts(
-            tape=drawn.tape,
-            tape_sha256=drawn.tape_sha256,
-            consumed=drawn.consumed.count,
-            consumed_sha256=drawn.consumed.sha256,
-            gaps=drawn.gaps,
-            boundary_ties=drawn.boundary_ties,
-            nearest_edge=drawn.nearest_edge,
-        ),
+        tape=tape_facts(drawn),
     )
-
-
-def drawn_by_condition(protocol: TaskCrnProtocol, unit: TapedEvidence) -> dict[str, RowTape]:
-    """A unit's tape accounts in the protocol's order; JournalError unless each condition has exactly one."""
-    found = [row.condition for row in unit.tape.rows]
-    expected = [condition.id for condition in protocol.conditions]
-    if sorted(found) != sorted(expected):
-        where = f"unit {unit.source_id}, {unit.replicate}: tape rows"
-        raise JournalError(where, expected=str(expected), found=str(found), todo=TODO)
-    rows = {row.condition: row for row in unit.tape.rows}
-    return {name: rows[name] for name in expected}
 
 
 def _numeric(at: TaskReading, cell: CellRecord, text: str) -> TaskNumeric | NumericWithoutGold:

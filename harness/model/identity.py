@@ -4,7 +4,6 @@ R04 6.1: four shards, tokenizer and model code are fixed by digest. A file whose
 under a port the digests found are recorded as deviations.
 """
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from harness.errors import ModelError
-from harness.files import file_sha256, read_bytes
+from harness.files import file_sha256
+from harness.model.json_file import json_object
 from harness.model.shape import check_fields
 from harness.records.base import Frozen
 from harness.records.profile import Profile, ProfileFile
@@ -20,6 +20,7 @@ from harness.records.run import Deviation
 
 TOKENIZER_ROLES = ("tokenizer", "tokenizer_config")
 INERT = (".", "README", "LICENSE")  # no library loads a model from these
+FETCH = "Fetch the file again."
 AT_A_TIME = 4  # files hashed at once; hashing leaves the interpreter to the others
 ABSENT = "no such file"
 MADE_RECORD = "checkpoint.json"  # what `harness.model.made` reads; no library does
@@ -82,7 +83,7 @@ def require_registered(profile: Profile, found: dict[str, str], *, port: bool) -
 
 def check_shape(profile: Profile, checkpoint: Path) -> None:
     """The config's counts are the profile's; safetensors weights only; no quantisation."""
-    config = _json(checkpoint / "config.json")
+    config = json_object(checkpoint / "config.json", todo=FETCH)
     check_fields(config, profile.shape, str(checkpoint / "config.json"))
     if "quantization_config" in config and not profile.quantised:
         raise ModelError(
@@ -117,7 +118,7 @@ def check_special_ids(profile: Profile, checkpoint: Path) -> None:
     """
     ids, listed = profile.special_ids, {file.name: file for file in profile.files}
     for name in (one for one in ("generation_config.json", "config.json") if one in listed):
-        content = _json(checkpoint / name)
+        content = json_object(checkpoint / name, todo=FETCH)
         pinned = registered_digest(listed[name]) == file_sha256(checkpoint / name, what="checkpoint file")
         for field, value in (("bos_token_id", ids.bos_id), ("eos_token_id", ids.eos)):
             if value is None:
@@ -130,15 +131,3 @@ def check_special_ids(profile: Profile, checkpoint: Path) -> None:
                     found=str(content.get(field, "no such field")),
                     todo="This isn't the registered model.",
                 )
-
-
-def _json(path: Path) -> dict[str, object]:
-    try:
-        content = json.loads(read_bytes(path, what="checkpoint file"))
-    except ValueError as error:
-        raise ModelError(str(path), expected="JSON", found=str(error), todo="Fetch the file again.") from error
-    if not isinstance(content, dict):
-        raise ModelError(
-            str(path), expected="a JSON object", found=type(content).__name__, todo="Fetch the file again."
-        )
-    return content

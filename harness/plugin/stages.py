@@ -41,7 +41,7 @@ from harness.records.protocol import (
     PairRule,
     Placement,
     SamplingProtocol,
-    TaskCrnProtocol,
+    TapedProtocol,
 )
 from harness.records.run import Baseline
 from harness.run.again import SAME_PROCESS
@@ -288,7 +288,7 @@ class Stages:
         """What the run's own processes drew again, each its own units."""
         first, protocol = self._run(), self._loaded.protocol
         _ = first.run
-        if not isinstance(protocol, SamplingProtocol | TaskCrnProtocol):
+        if not isinstance(protocol, SamplingProtocol | TapedProtocol):
             raise RuntimeError(f"{protocol.id} registers no replay in the same process")
         again, part, placement = protocol.same_process_replay, self.folder.part(SAME_PROCESS), self.request.placement.id
         with self.folder.lock(f"part-{SAME_PROCESS}"):

@@ -18,7 +18,7 @@ from harness.prompts.tokenizer import PromptTokenizer
 from harness.protocols.boundary import layout, special_places
 from harness.records.profile import SpecialIds
 from harness.records.prompt import Boundary, Condition, EditedBoundary
-from harness.records.protocol import BoundaryProtocol, Protocol, StudyProtocol
+from harness.records.protocol import BoundaryProtocol, Protocol, StudyDesign
 from harness.records.run import Edit
 from harness.records.sources import Domain
 
@@ -28,7 +28,7 @@ def build_batch(protocol: Protocol, tokenizer: PromptTokenizer, source: SourceTe
 
     Raises PromptError naming source and cell.
     """
-    if isinstance(protocol, StudyProtocol):
+    if isinstance(protocol, StudyDesign):
         return study_batch(protocol, tokenizer, source)
     if isinstance(protocol, BoundaryProtocol):
         return _boundary_batch(protocol, tokenizer, source)

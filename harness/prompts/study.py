@@ -16,7 +16,7 @@ from harness.prompts.places import TODO, Messages, character_of, is_verbatim, to
 from harness.prompts.records import PromptBatch, StudyCell, batch_of
 from harness.prompts.render import MARKER, PLACE, render_messages
 from harness.prompts.tokenizer import PromptTokenizer
-from harness.records.protocol import StudyProtocol
+from harness.records.protocol import StudyDesign
 from harness.records.run import Edit
 from harness.records.study import CellEdits, SpanEdit, StudyCondition
 
@@ -32,7 +32,7 @@ class Rendered:
     ids: tuple[int, ...]
 
 
-def study_batch(protocol: StudyProtocol, tokenizer: PromptTokenizer, source: SourceText) -> PromptBatch:
+def study_batch(protocol: StudyDesign, tokenizer: PromptTokenizer, source: SourceText) -> PromptBatch:
     """All cells of one source, in the protocol's order of conditions. Raises PromptError naming source and cell."""
     _check_texts(protocol, tokenizer, source)
     content = registered_domain(protocol, source.domain).content
@@ -145,7 +145,7 @@ def _message(role: str, content: str, filled: str) -> dict[str, str]:
     return {"role": role, "content": content.replace(CONTENT, filled)}
 
 
-def _check_texts(protocol: StudyProtocol, tokenizer: PromptTokenizer, source: SourceText) -> None:
+def _check_texts(protocol: StudyDesign, tokenizer: PromptTokenizer, source: SourceText) -> None:
     """No text around or in the source holds a special token's text, which would become the token itself."""
     named = {"source text": source.text}
     named |= {f"domains.{domain.name}.content": domain.content for domain in protocol.domains}

@@ -3,8 +3,11 @@
 Pure functions over records; `harness.protocols.load` calls them before anything else sees a protocol.
 """
 
-from harness.protocols.check_study import check_study
+from typing import get_args
+
+from harness.protocols.check_study import check_study, check_texts
 from harness.protocols.check_taped import check_taped
+from harness.protocols.check_taped_study import check_same_process
 from harness.protocols.grids import denominators, gate_rows, unit_keys
 from harness.protocols.require import known, require
 from harness.protocols.seeds import check_seeds
@@ -26,6 +29,7 @@ from harness.records.protocol import (
     SamplingProtocol,
     StudyProtocol,
     TaskCrnProtocol,
+    Tier,
 )
 from harness.selection import selection_rank
 
@@ -36,6 +40,7 @@ def check_protocol(protocol: RegisteredProtocol) -> None:
     conditions = {condition.id for condition in protocol.conditions}
     for label, names in _listed_names(protocol).items():
         require(len(set(names)) == len(names), f"{where}: {label}", expected="unique names", found=names)
+    _check_grid_names(protocol, where)
     if isinstance(protocol, StudyProtocol):
         check_study(protocol, where)
     else:
@@ -91,16 +96,22 @@ def _listed_names(protocol: Protocol) -> dict[str, list[str]]:
     }
 
 
+def _check_grid_names(protocol: RegisteredProtocol, where: str) -> None:
+    """Every tier has a grid, and pairs of runs name one: what is checked after this may look them up."""
+    for tier in get_args(Tier):
+        known(f"{where}: tier_grids.{tier}", protocol.tier_grids.get(tier, "none"), protocol.grids)
+    pairs = [protocol.placement_equivalence] if isinstance(protocol, GenerationProtocol) else []
+    for rule in (*pairs, protocol.independent_replay):
+        known(f"{where}: pair rule grid", rule.grid, protocol.grids)
+
+
 def _check_runs(protocol: RegisteredProtocol, where: str) -> None:
     grids = set(protocol.grids)
     placements = {placement.id for placement in protocol.placements}
     known(f"{where}: placement", protocol.placement, placements)
-    for tier, grid in protocol.tier_grids.items():
-        known(f"{where}: tier_grids.{tier}", grid, grids)
     replay = protocol.independent_replay
     pairs = [protocol.placement_equivalence] if isinstance(protocol, GenerationProtocol) else []
     for rule in (*pairs, replay):
-        known(f"{where}: pair rule grid", rule.grid, grids)
         for side in (rule.left, rule.right):
             known(f"{where}: pair rule placement", side, placements)
     held = not isinstance(protocol, GraphTaskProtocol) or any(gate.reach == "placement" for gate in protocol.gates)
@@ -191,13 +202,8 @@ def _check_sampling(protocol: SamplingProtocol, where: str) -> None:
     for name, grid in protocol.grids.items():
         for replicate in grid.replicates:
             known(f"{where}: grids.{name}.replicates", replicate, seeded)
-    rule, conditions = protocol.same_process_replay, {condition.id for condition in protocol.conditions}
-    known(f"{where}: same_process_replay.grid", rule.grid, protocol.grids)
-    smoke, again = protocol.grids[protocol.tier_grids["smoke"]], protocol.grids[rule.grid]
-    same = (again.per_domain, again.replicates, again.max_new_tokens)
-    wanted = (smoke.per_domain, (rule.replicate,), smoke.max_new_tokens)
-    require(same == wanted, f"{where}: same_process_replay.grid", expected=wanted, found=same)
-    known(f"{where}: same_process_replay.replicate", rule.replicate, smoke.replicates)
+    check_same_process(protocol, where)
+    conditions = {condition.id for condition in protocol.conditions}
     for contrast in protocol.contrasts:
         for name in (*contrast.plus, *contrast.minus):
             known(f"{where}: contrasts.{contrast.id}", name, conditions)
@@ -222,7 +228,10 @@ def _check_depth(protocol: DepthProtocol, where: str) -> None:
 
 
 def check_manifest(protocol: Protocol, manifest: Manifest) -> None:
-    """The manifest lists, per domain, consecutive indices in rank order, all conditions and the grids' counts."""
+    """The manifest lists, per domain, consecutive indices in rank order, all conditions and the grids' counts.
+
+    Of a study also: no two sources of a domain with one text. ProtocolError names the place, expected and found.
+    """
     where = f"manifest of {protocol.id}"
     require(manifest.protocol == protocol.id, f"{where}: protocol", expected=protocol.id, found=manifest.protocol)
     conditions = [condition.id for condition in protocol.conditions]
@@ -267,6 +276,8 @@ def check_manifest(protocol: Protocol, manifest: Manifest) -> None:
         expected="each once",
         found=[one for one in ids if ids.count(one) > 1],
     )
+    if isinstance(protocol, StudyProtocol):
+        check_texts(manifest, where)
     expected = {name: denominators(protocol, name, len(protocol.domains)) for name in protocol.grids}
     require(manifest.denominators == expected, f"{where}: denominators", expected=expected, found=manifest.denominators)
 
@@ -277,6 +288,7 @@ def check_gates(protocol: AnyProtocol, manifest: Manifest, profile: Profile) -> 
         check_study_gates(protocol, f"protocol {protocol.id}")
     sources = {(source.domain, source.index): source.source_id for source in manifest.sources}
     names = tuple(domain.name for domain in protocol.domains)
+    units = {grid: unit_keys(protocol, sources, grid, names) for grid in protocol.grids}
     for gate in protocol.gates:
         for tier, at in gate.tiers.items():
             where = f"protocol {protocol.id}: gates.{gate.id}.tiers.{tier}"
@@ -287,5 +299,5 @@ def check_gates(protocol: AnyProtocol, manifest: Manifest, profile: Profile) -> 
             apart = apart or gate.rows == "prompts"
             own = protocol.tier_grids[tier]
             require(apart or at.grid == own, f"{where}.grid", expected=f"{own}, the tier's own", found=at.grid)
-            rows = gate_rows(protocol, profile, gate, unit_keys(protocol, sources, at.grid, names))
+            rows = gate_rows(protocol, profile, gate, units[at.grid])
             require(len(rows) == at.count, f"{where}.count", expected=len(rows), found=at.count)

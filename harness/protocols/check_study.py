@@ -1,12 +1,17 @@
 """A study must agree with itself: messages with the source once, edits of registered tokens, judges of its domains."""
 
 import keyword
+import math
 import re
 from collections.abc import Sequence
 
+from harness.errors import ProtocolError
+from harness.protocols.check_taped_study import check_fields, check_taped_study
 from harness.protocols.grids import is_executed
+from harness.protocols.pattern import compiled
 from harness.protocols.require import known, require
-from harness.records.protocol import StudyProtocol
+from harness.records.manifest import FrozenSource, Manifest
+from harness.records.protocol import RegisteredStudy, StudyProtocol, TapedStudyProtocol
 from harness.records.sources import Domain
 from harness.records.study import (
     ExactJudge,
@@ -24,11 +29,14 @@ from harness.records.study import (
 CONTENT = "{content}"
 ANYTHING = ("", "a", "\x00", "1\n")  # a pattern that finds something in each of them judges nothing
 GREEDY = "greedy"
+WORD = 2**32
+GREEDY_PLACED = ("prompt_sha256", "generated_ids", "text_escaped", "eos")
+GREEDY_REPLAYED = (*GREEDY_PLACED, "generated_sha256", "text_sha256", "truncated", "length")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def check_study(protocol: StudyProtocol, where: str) -> None:
+def check_study(protocol: RegisteredStudy, where: str) -> None:
     """Conditions, edits, judges, replicates; ProtocolError names the field, what was expected and what was found."""
     known(f"{where}: boundaries", "eos", [boundary.name for boundary in protocol.boundaries])
     named = {
@@ -47,11 +55,67 @@ def check_study(protocol: StudyProtocol, where: str) -> None:
     prompts = [(condition.messages, condition.edits) for condition in protocol.conditions]
     twins = [one.id for one, prompt in zip(protocol.conditions, prompts, strict=True) if prompts.count(prompt) > 1]
     require(not twins, f"{where}: conditions", expected="each prompt once", found=twins)
-    for name, grid in protocol.grids.items():
-        replicates, sizes = grid.replicates, (grid.per_domain, grid.max_new_tokens)
-        require(replicates == (GREEDY,), f"{where}: grids.{name}.replicates", expected=(GREEDY,), found=replicates)
-        require(min(sizes) > 0, f"{where}: grids.{name}", expected="a source and a new token at least", found=sizes)
+    _check_grids(protocol, where)
+    _check_numbers(protocol, where)
+    if isinstance(protocol, TapedStudyProtocol):
+        check_taped_study(protocol, where)
+    else:
+        _check_greedy(protocol, where)
+        _check_fields(protocol, where)
     _check_judges(protocol, where)
+
+
+def _check_grids(protocol: StudyProtocol, where: str) -> None:
+    """Every grid lies within the formal one; replay's is what a fresh process generates, smoke's sources at least."""
+    formal, smoke = (protocol.grids[protocol.tier_grids[tier]] for tier in ("formal", "smoke"))
+    for name, grid in protocol.grids.items():
+        for size in ("per_domain", "max_new_tokens"):
+            most, found = getattr(formal, size), getattr(grid, size)
+            expected = f"from 1 to {most}, the formal grid's"
+            require(0 < found <= most, f"{where}: grids.{name}.{size}", expected=expected, found=found)
+    replayed, apart = protocol.tier_grids["replay"], protocol.independent_replay.grid
+    require(replayed == apart, f"{where}: tier_grids.replay", expected=f"{apart}, independent_replay's", found=replayed)
+    few, least = protocol.grids[apart].per_domain, smoke.per_domain
+    require(few >= least, f"{where}: grids.{apart}.per_domain", expected=f"{least} or more, as in smoke", found=few)
+
+
+def _check_numbers(protocol: RegisteredStudy, where: str) -> None:
+    """A seed that every generator takes, and official numbers that are some."""
+    contract = protocol.decode
+    seed = contract.generator_seed
+    require(0 <= seed < WORD, f"{where}: decode.generator_seed", expected="from 0 to 2**32 - 1", found=seed)
+    for name in ("official_temperature", "official_top_p"):
+        value = getattr(contract, name)
+        require(math.isfinite(value), f"{where}: decode.{name}", expected="a finite number", found=value)
+
+
+def _check_fields(protocol: StudyProtocol, where: str) -> None:
+    """What is compared of two runs that are made apart: nothing that `init` writes may be left out, or be unknown."""
+    rules = {"placement_equivalence": GREEDY_PLACED, "independent_replay": GREEDY_REPLAYED}
+    for name, needed in rules.items():
+        check_fields(getattr(protocol, name).fields, needed, GREEDY_REPLAYED, f"{where}: {name}.fields")
+
+
+def _check_greedy(protocol: StudyProtocol, where: str) -> None:
+    for name, grid in protocol.grids.items():
+        found = grid.replicates
+        require(found == (GREEDY,), f"{where}: grids.{name}.replicates", expected=(GREEDY,), found=found)
+
+
+def check_texts(manifest: Manifest, where: str) -> None:
+    """No two chosen sources of a domain have one text: ProtocolError names both IDs. Every count takes them for two."""
+    first: dict[tuple[str, str], str] = {}
+    for source in manifest.sources:
+        if not isinstance(source, FrozenSource):
+            continue
+        other = first.setdefault((source.domain, source.text_sha256), source.source_id)
+        if other != source.source_id:
+            raise ProtocolError(
+                f"{where}: {source.domain} sources",
+                expected="each text once",
+                found=f"one text under the IDs {other} and {source.source_id}",
+                todo="Take one of the two rows out of the file, which is then another input with its own SHA-256.",
+            )
 
 
 def _check_apart(domains: Sequence[str], others: Sequence[str], where: str) -> None:
@@ -112,8 +176,8 @@ def _check_judge(judge: Judge, domain: Domain, where: str) -> None:
     if isinstance(judge, PatternJudge):
         if judge.field:
             known(f"{where}.field", judge.field, domain.gold)
-        require(_compiles(judge.pattern), f"{where}.pattern", expected="a regular expression", found=judge.pattern)
-        sure = not judge.field and all(re.search(judge.pattern, text) for text in ANYTHING)
+        pattern = compiled(judge.pattern, f"{where}.pattern")
+        sure = not judge.field and all(pattern.search(text) for text in ANYTHING)
         require(not sure, f"{where}.pattern", expected="one that some text doesn't match", found=judge.pattern)
     if isinstance(judge, FunctionJudge):
         _check_function(judge, where)
@@ -126,14 +190,6 @@ def _check_function(judge: FunctionJudge, where: str) -> None:
     digest = judge.source_sha256
     require(_SHA256.fullmatch(digest) is not None, f"{where}.source_sha256", expected="64 hex digits", found=digest)
     require(judge.timeout_ms > 0, f"{where}.timeout_ms", expected="a time above 0", found=judge.timeout_ms)
-
-
-def _compiles(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return bool(pattern)
 
 
 def judge_of(protocol: StudyProtocol, domain: str) -> Judge | None:

@@ -4,15 +4,22 @@ import math
 
 from harness.protocols.check_graph import check_graph
 from harness.protocols.require import known, require
-from harness.records.protocol import GraphTaskProtocol, LoopTaskProtocol, TaskCrnProtocol
+from harness.records.protocol import (
+    GraphTaskProtocol,
+    LoopTaskProtocol,
+    TapedProtocol,
+    TapedStudyProtocol,
+    TaskCrnProtocol,
+)
 from harness.records.taped import GridBlock
 from harness.tapes.tape import Tape
 
 
 def check_taped(protocol: TaskCrnProtocol, where: str) -> None:
     """Tapes follow from the registered ID, blocks part their grids, rules and contrasts name what there is."""
-    _check_tapes(protocol, where)
-    _check_sampler(protocol, where)
+    check_tapes(protocol, where)
+    check_sampler(protocol, where)
+    _check_official(protocol, where)
     names = set(protocol.grids)
     found = sorted(protocol.grid_blocks)
     require(set(found) == names, f"{where}: grid_blocks", expected=sorted(names), found=found)
@@ -30,19 +37,24 @@ def check_taped(protocol: TaskCrnProtocol, where: str) -> None:
 
 
 def _check_loop(protocol: LoopTaskProtocol, where: str) -> None:
-    """R08 4: a cache that grows, the sampler on the CPU; the gate is there where agreement is required."""
+    """R08 4: what the own loop can do; the gate is there where agreement is required."""
+    check_loop(protocol, where)
+    required = [gate.id for gate in protocol.gates if gate.id == "loop_equivalence"]
+    wanted = ["loop_equivalence"] if protocol.loop_equivalence == "required" else []
+    require(required == wanted, f"{where}: gates under loop_equivalence", expected=wanted, found=required)
+
+
+def check_loop(protocol: LoopTaskProtocol | TapedStudyProtocol, where: str) -> None:
+    """R08 4: a cache that grows, the sampler on the CPU."""
     pairs = (
         ("decode.cache", "dynamic", protocol.decode.cache),
         ("decode.sampler.device", "cpu", protocol.decode.sampler.device),
     )
     for name, expected, found in pairs:
         require(expected == found, f"{where}: {name}", expected=expected, found=found)
-    required = [gate.id for gate in protocol.gates if gate.id == "loop_equivalence"]
-    wanted = ["loop_equivalence"] if protocol.loop_equivalence == "required" else []
-    require(required == wanted, f"{where}: gates under loop_equivalence", expected=wanted, found=required)
 
 
-def _check_tapes(protocol: TaskCrnProtocol, where: str) -> None:
+def check_tapes(protocol: TapedProtocol, where: str) -> None:
     """R08 4.2: digest and display seed of each tape are those of the registered ID, and grids name these tapes."""
     tapes = protocol.decode.register.tapes
     labels = [tape.label for tape in tapes]
@@ -58,20 +70,34 @@ def _check_tapes(protocol: TaskCrnProtocol, where: str) -> None:
             known(f"{where}: grids.{name}.replicates", replicate, labels)
 
 
-def _check_sampler(protocol: TaskCrnProtocol, where: str) -> None:
-    """R08 4.1 and 4.3: the checkpoint's official temperature and top-p, one ID kept at least, the rule by its name."""
+def check_sampler(protocol: TapedProtocol, where: str) -> None:
+    """R08 4.3: a temperature and top-p that are some, one ID kept at least, the rule by its name."""
     contract, sampler = protocol.decode, protocol.decode.sampler
     for name, value, most in (("temperature", sampler.temperature, math.inf), ("top_p", sampler.top_p, 1.0)):
-        require(0 < value <= most, f"{where}: decode.sampler.{name}", expected=f"above 0, at most {most}", found=value)
+        require(
+            0 < value <= most and math.isfinite(value),
+            f"{where}: decode.sampler.{name}",
+            expected=f"above 0, at most {most}",
+            found=value,
+        )
     pairs: tuple[tuple[str, object, object], ...] = (
-        ("decode.sampler.temperature", contract.official_temperature, sampler.temperature),
-        ("decode.sampler.top_p", contract.official_top_p, sampler.top_p),
         ("decode.sampler.min_tokens_to_keep", 1, sampler.min_tokens_to_keep),
         ("decode.use_cache", True, contract.use_cache),
         ("sampler", sampler.rule, protocol.sampler),
     )
     for name, expected, found in pairs:
         require(expected == found, f"{where}: {name}", expected=expected, found=found)
+
+
+def _check_official(protocol: TaskCrnProtocol, where: str) -> None:
+    """R08 4.1: the checkpoint's official temperature and top-p."""
+    contract, sampler = protocol.decode, protocol.decode.sampler
+    pairs = (
+        ("temperature", contract.official_temperature, sampler.temperature),
+        ("top_p", contract.official_top_p, sampler.top_p),
+    )
+    for name, expected, found in pairs:
+        require(expected == found, f"{where}: decode.sampler.{name}", expected=expected, found=found)
 
 
 def _check_blocks(protocol: TaskCrnProtocol, name: str, where: str) -> None:

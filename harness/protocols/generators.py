@@ -6,6 +6,7 @@ those of torch's serialised generators: CPU 5,056 bytes, CUDA 16 bytes a device;
 
 import random
 import struct
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ import numpy as np
 from harness.canon import sha256_hex
 from harness.records.run import NoDevice, RngStates, StateHash
 
+STATES = RngStates.__struct_fields__
 WORD = 2**32
 CPU_STATE_BYTES = 5056
 
 
+@lru_cache(maxsize=1024)
 def seeded_states(seed: int, *, gpus: int) -> RngStates:
     """The four states after `seed_generators(seed)` on a machine with so many CUDA devices."""
     return RngStates(

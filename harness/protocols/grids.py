@@ -20,7 +20,7 @@ from harness.records.protocol import (
     Grid,
     PairRule,
     Protocol,
-    StudyProtocol,
+    StudyDesign,
     Variant,
 )
 from harness.records.reaches import Rows
@@ -182,7 +182,7 @@ def number_field(protocol: Protocol, domain: Domain) -> str | None:
 
     A study's judge names it; elsewhere it is `answer`: gold fields say how a domain is judged, never its name.
     """
-    if isinstance(protocol, StudyProtocol):
+    if isinstance(protocol, StudyDesign):
         numbers = (judge for judge in protocol.evaluators.judges if isinstance(judge, NumberJudge))
         return next((judge.field for judge in numbers if judge.domain == domain.name), None)
     return "answer" if "answer" in domain.gold else None

@@ -10,6 +10,7 @@ Every way to a frozen protocol leads through here, so that one that was edited w
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -39,6 +40,7 @@ EDITED = (
 )
 FILES, CANONICAL, PROMPTS, PROTOCOL = "FILES.sha256", "CANONICAL.sha256", "PROMPTS.sha256", "PROTOCOL.sha256"
 PROFILE = "profile.toml"
+_AGREEING: set[str] = set()  # protocol digests, which name the content
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +158,13 @@ def _load_at(folder: Path, protocol_id: str, tree: Places, history: tuple[Revisi
     profile = load_profile(protocol, folder, tree)
     _check_canonical(folder, protocol, manifest)
     _same(f"{folder / 'protocol.toml'}: id", protocol_id, protocol.id)
-    check_protocol(protocol)
-    check_manifest(protocol, manifest)
-    check_gates(protocol, manifest, profile)
-    check_modules(protocol, folder)
     named = protocol_digest(protocol, manifest, profile, history)
+    if named not in _AGREEING:  # what follows from the content alone is checked once a process
+        check_protocol(protocol)
+        check_manifest(protocol, manifest)
+        check_gates(protocol, manifest, profile)
+        _AGREEING.add(named)
+    check_modules(protocol, folder)
     if history or (folder / PROTOCOL).exists():
         written = read_bytes(folder / PROTOCOL, what="digest file").decode("ascii", "replace")
         _same(str(folder / PROTOCOL), written, named_digest(named))
@@ -264,9 +268,15 @@ def read_digests(path: Path) -> dict[str, str]:
 
 def _toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(read_bytes(path, what=path.name).decode("utf-8"))
+        return _parsed(read_bytes(path, what=path.name).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(str(path), expected="UTF-8 TOML", found=str(error), todo=TODO) from error
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> dict[str, object]:
+    """A process reads the same file often: by its text, so that an edit is seen. What is given out is only read."""
+    return tomllib.loads(text)
 
 
 def _same(where: str, expected: str, found: str) -> None:

@@ -1,23 +1,26 @@
-"""The protocols that parts of a task protocol's smoke run are made under: the same cells by another program (R08 4).
+"""The protocols that parts of a smoke run under tapes are made under: the same cells by another program (R08 4).
 
 Greedily by transformers' `generate`, by the own loop or by the executor over a fixed cache, with argmax; and under the
-tapes by the own loop where the protocol's steps are executed. Manifest, profile and digest stay the task protocol's, so
-that a part's records are held against the same pins as the run's.
+tapes by the own loop where the protocol's steps are executed. Manifest, profile and digest stay the run's protocol's,
+so that a part's records are held against the same pins as the run's.
 """
 
 from dataclasses import replace
 
 from harness.protocols.load import LoadedProtocol
+from harness.records.decoding import DecodeContract
 from harness.records.protocol import (
-    DecodeContract,
     DrawingProgram,
     GenerationProtocol,
     GraphCheckProtocol,
     GraphTaskProtocol,
-    LoopCheckProtocol,
     LoopProgram,
     LoopTaskProtocol,
+    StudyLoopCheckProtocol,
+    TapedProtocol,
+    TapedStudyProtocol,
     TaskCrnProtocol,
+    TaskLoopCheckProtocol,
 )
 from harness.records.taped import TapedContract
 
@@ -33,16 +36,18 @@ def part_protocol(loaded: LoadedProtocol, program: LoopProgram | DrawingProgram)
 def loop_check(loaded: LoadedProtocol, program: LoopProgram) -> LoadedProtocol:
     """The protocol of a greedy part; misuse for a protocol that doesn't decode in a loop of the project's."""
     protocol = loaded.protocol
-    if not isinstance(protocol, TaskCrnProtocol):
+    if not isinstance(protocol, TapedProtocol):
         raise RuntimeError(f"{protocol.id} has no loop to check")
     shared = {name: getattr(protocol, name) for name in GenerationProtocol.__struct_fields__} | {
         "sampler": "greedy",
         "by": program,
         "decode": greedy_contract(protocol),
-        "grid_blocks": protocol.grid_blocks,
     }
+    if isinstance(protocol, TapedStudyProtocol):
+        return replace(loaded, protocol=StudyLoopCheckProtocol(**shared, evaluators=protocol.evaluators))
+    shared["grid_blocks"] = protocol.grid_blocks
     if program != "graph":
-        return replace(loaded, protocol=LoopCheckProtocol(**shared))
+        return replace(loaded, protocol=TaskLoopCheckProtocol(**shared))
     return replace(loaded, protocol=GraphCheckProtocol(**shared, graph=graph_task(loaded).decode.graph))
 
 
@@ -55,8 +60,8 @@ def drawn_loop(loaded: LoadedProtocol) -> LoadedProtocol:
     return replace(loaded, protocol=LoopTaskProtocol(**shared, loop_equivalence="recorded"))
 
 
-def greedy_contract(protocol: TaskCrnProtocol) -> DecodeContract:
-    """Greedy decoding of the same batches: neutral parameters, the task protocol's rows and generator seed."""
+def greedy_contract(protocol: TapedProtocol) -> DecodeContract:
+    """Greedy decoding of the same batches: neutral parameters, the protocol's rows and generator seed."""
     contract = protocol.decode
     return DecodeContract(
         strategy="greedy",

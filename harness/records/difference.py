@@ -51,6 +51,26 @@ class Fact(Record):
     where: str
 
 
+class JudgedField(Record):
+    """A part of who judged in which the sides differ; of a list what the other side lacks, else `none`."""
+
+    field: str
+    a: str
+    b: str
+
+
+class JudgedBy(Record):
+    """Whether the last sessions over the sides had the same gates, harness and pytest plug-ins, by their audit records.
+
+    `held`: what both have, where it is the same. `why`: why it is unknown. Else both are empty.
+    """
+
+    state: Literal["same", "differs", "unknown"]
+    held: str
+    differing: tuple[JudgedField, ...]
+    why: str
+
+
 class Decoded(Record, tag_field="state", tag="decoded"):
     """A token's text by the profile's tokenizer, as ASCII escapes. A part of a letter decodes to U+FFFD."""
 
@@ -175,6 +195,7 @@ class SideComparison(Record):
     shared_units: Count
     groups: tuple[CellGroup, ...]
     facts: tuple[Fact, ...]
+    judged_by: JudgedBy
     not_compared: tuple[str, ...]
     lone: tuple[LoneCell, ...]
     cells: tuple[CellPair, ...]

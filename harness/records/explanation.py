@@ -7,7 +7,7 @@ under which conditions. Steps count from 0. A is the side whose token is asked b
 from typing import Literal
 
 from harness.records.base import Record
-from harness.records.difference import CellPair, ComparedSide, SideName, Token, TracePair
+from harness.records.difference import CellPair, ComparedSide, JudgedBy, SideName, Token, TracePair
 from harness.records.ledger import Count
 from harness.records.run import Environment, PlacementFacts
 from harness.records.tapes import EdgeDistance, NoEdge
@@ -231,6 +231,7 @@ class Explanation(Record):
     b: ComparedSide
     equal: Count
     budget: int
+    judged_by: JudgedBy
     found: Divergence | NoDivergence
     rerun: Rerun | NoRerun
     sentence: str

@@ -1,5 +1,7 @@
 """Which records a protocol's runs are made of: the one place where its kind decides that."""
 
+from collections.abc import Mapping
+
 from harness.records.depth import DepthRun, TraceEvidence, TraceJournal
 from harness.records.graph import GraphEvidence, GraphJournal, GraphRun
 from harness.records.protocol import (
@@ -9,17 +11,30 @@ from harness.records.protocol import (
     GraphTaskProtocol,
     SamplingProtocol,
     StudyProtocol,
+    TapedStudyProtocol,
     TaskCrnProtocol,
 )
 from harness.records.run import CompletionRun, Journal, Run, UnitEvidence
 from harness.records.sampling import SampledEvidence, SampledJournal, SampledRun
 from harness.records.study import StudyEvidence, StudyJournal, StudyRun
 from harness.records.taped import TapedEvidence, TapedJournal, TapedRun
+from harness.records.taped_study import TapedStudyEvidence, TapedStudyJournal, TapedStudyRun
 
-AnyUnit = UnitEvidence | SampledEvidence | TapedEvidence | GraphEvidence | TraceEvidence | StudyEvidence
-AnyJournal = Journal | SampledJournal | TapedJournal | GraphJournal | TraceJournal | StudyJournal
-AnyRun = Run | SampledRun | TapedRun | GraphRun | DepthRun | StudyRun
+AnyUnit = (
+    UnitEvidence | SampledEvidence | TapedEvidence | GraphEvidence | TraceEvidence | StudyEvidence | TapedStudyEvidence
+)
+AnyJournal = Journal | SampledJournal | TapedJournal | GraphJournal | TraceJournal | StudyJournal | TapedStudyJournal
+AnyRun = Run | SampledRun | TapedRun | GraphRun | DepthRun | StudyRun | TapedStudyRun
 JudgedRun = CompletionRun | SampledRun | TapedRun | GraphRun | StudyRun
+JOURNALS: Mapping[type[AnyUnit], type[AnyJournal]] = {
+    UnitEvidence: Journal,
+    SampledEvidence: SampledJournal,
+    TapedEvidence: TapedJournal,
+    GraphEvidence: GraphJournal,
+    TraceEvidence: TraceJournal,
+    StudyEvidence: StudyJournal,
+    TapedStudyEvidence: TapedStudyJournal,
+}
 
 
 def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
@@ -29,7 +44,7 @@ def journal_type(protocol: AnyProtocol) -> type[AnyJournal]:
     if isinstance(protocol, TaskCrnProtocol):
         return GraphJournal if isinstance(protocol, GraphTaskProtocol) else TapedJournal
     if isinstance(protocol, StudyProtocol):
-        return StudyJournal
+        return TapedStudyJournal if isinstance(protocol, TapedStudyProtocol) else StudyJournal
     return SampledJournal if isinstance(protocol, SamplingProtocol) else Journal
 
 
@@ -42,5 +57,5 @@ def run_type(protocol: AnyProtocol) -> type[AnyRun]:
     if isinstance(protocol, TaskCrnProtocol):
         return GraphRun if isinstance(protocol, GraphTaskProtocol) else TapedRun
     if isinstance(protocol, StudyProtocol):
-        return StudyRun
+        return TapedStudyRun if isinstance(protocol, TapedStudyProtocol) else StudyRun
     return CompletionRun if isinstance(protocol, CompletionProtocol) else Run

@@ -6,6 +6,7 @@ Read from fixtures/protocols/<id>/protocol.toml by `harness.protocol`. No field 
 from typing import Literal
 
 from harness.records.base import Record
+from harness.records.decoding import DecodeContract, ForwardContract
 from harness.records.evaluation import CodeRule, NumericRule
 from harness.records.graph import GraphContract, GraphExecution
 from harness.records.prompt import Boundary, Condition, Edge, NamedCondition, PromptContract, PromptRules
@@ -57,45 +58,6 @@ class Software(Record):
 
     policy: Literal["exact", "recorded"]
     packages: dict[str, str]
-
-
-class DecodeContract(Record):
-    """The effective generation config, passed explicitly and read back.
-
-    `generator_seed`: every generator is set to it before each unit, so that the hashes of its untouched state are the
-    same evidence in every process. Greedy decoding draws nothing from any of them.
-    """
-
-    strategy: Literal["greedy"]
-    do_sample: bool
-    num_beams: int
-    use_cache: bool
-    temperature: float
-    top_k: int
-    top_p: float
-    repetition_penalty: float
-    cache: Literal["dynamic"]
-    rows_per_batch: int
-    generator_seed: int
-    official_temperature: float
-    official_top_p: float
-
-
-class ForwardContract(Record):
-    """One forward over a source's rows, prompt only, each token at its place in its own prompt (R05 depth 7).
-
-    `generator_seed`: every generator is set to it before each forward, which draws from none. `scopes`: over which
-    tokens stages and gates are recorded. `target`, `tensor_encoding` and `route_order` name the registered rules.
-    """
-
-    use_cache: bool
-    rows_per_batch: int
-    generator_seed: int
-    positions: Literal["from_first_token"]
-    scopes: tuple[Literal["target", "full"], ...]
-    target: Literal["tokens_wholly_inside"]
-    tensor_encoding: Literal["dtype-shape-little-endian"]
-    route_order: Literal["weight-descending-lower-id"]
 
 
 class Placement(Record):
@@ -349,31 +311,60 @@ class DepthProtocol(Protocol, tag_field="kind", tag="depth"):
     baseline: FrozenBaseline | OwedBaseline
 
 
-class StudyProtocol(JudgedProtocol, tag_field="kind", tag="study"):
-    """An author's own design, decoded greedily: any messages, edits at proven places, a judge for each domain.
+class StudyProtocol(JudgedProtocol):
+    """An author's own design: any messages, edits at proven places, a judge for each domain.
 
-    `boundaries` are the tokens that edits name; one of them is `eos`.
+    `boundaries` are the tokens that edits name; one of them is `eos`. How tokens are chosen, the two kinds say.
     """
 
     conditions: tuple[StudyCondition, ...]
-    decode: DecodeContract
     evaluators: StudyEvaluators
 
 
-class LoopCheckProtocol(GenerationProtocol, tag_field="kind", tag="loop_check"):
-    """What a part of a task protocol's smoke run is made under: its cells, decoded greedily by one of two programs.
+class GreedyStudyProtocol(StudyProtocol, tag_field="kind", tag="study"):
+    """A study that is decoded greedily: one replicate, which is called so."""
 
-    Derived from the task protocol (`harness.protocols.loops`) and never registered: no protocol.toml holds one.
+    decode: DecodeContract
+
+
+class TapedStudyProtocol(StudyProtocol, tag_field="kind", tag="study_crn"):
+    """A study whose tokens are drawn under tapes (R08 2 and 4), by the own loop: replicates of its grids are tapes.
+
+    Temperature and top-p are the author's, whatever the model's publisher recommends. `loop_equivalence` as in a task
+    protocol: whether the loop's argmax tokens must be `generate`'s, or are recorded beside them.
     """
+
+    decode: TapedContract
+    same_process_replay: SameProcessRule
+    loop_equivalence: Literal["required", "recorded"]
+
+
+class LoopCheckProtocol(GenerationProtocol):
+    """What a part of a smoke run under tapes is made under: its cells, decoded greedily by one of the programs.
+
+    Derived from the protocol (`harness.protocols.loops`) and never registered: no protocol.toml holds one.
+    """
+
+    by: LoopProgram
+    decode: DecodeContract
+
+
+class TaskLoopCheckProtocol(LoopCheckProtocol, tag_field="kind", tag="loop_check"):
+    """The same of a task protocol."""
 
     prompt: PromptContract
     conditions: tuple[Condition, ...]
-    by: LoopProgram
-    decode: DecodeContract
     grid_blocks: dict[str, tuple[GridBlock, ...]]
 
 
-class GraphCheckProtocol(LoopCheckProtocol, tag_field="kind", tag="graph_check"):
+class StudyLoopCheckProtocol(LoopCheckProtocol, tag_field="kind", tag="study_loop_check"):
+    """The same of a study: its prompts, and its judges, which say where gold numbers are."""
+
+    conditions: tuple[StudyCondition, ...]
+    evaluators: StudyEvaluators
+
+
+class GraphCheckProtocol(TaskLoopCheckProtocol, tag_field="kind", tag="graph_check"):
     """The same by the executor as `graph` registers it, with argmax in the sampler's place."""
 
     graph: GraphExecution
@@ -381,8 +372,13 @@ class GraphCheckProtocol(LoopCheckProtocol, tag_field="kind", tag="graph_check")
 
 # The families whose conditions differ at the historical boundary, by system text and one token.
 BoundaryProtocol = (
-    BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | DepthProtocol | LoopCheckProtocol
+    BehaviorProtocol | CompletionProtocol | SamplingProtocol | TaskCrnProtocol | DepthProtocol | TaskLoopCheckProtocol
 )
+# The families whose conditions are messages with placed edits.
+StudyDesign = StudyProtocol | StudyLoopCheckProtocol
+RegisteredStudy = GreedyStudyProtocol | TapedStudyProtocol
+# The families whose tokens are drawn under tapes, a tape a replicate.
+TapedProtocol = TaskCrnProtocol | TapedStudyProtocol
 RegisteredProtocol = (
     BehaviorProtocol
     | CompletionProtocol
@@ -390,9 +386,10 @@ RegisteredProtocol = (
     | LoopTaskProtocol
     | GraphTaskProtocol
     | DepthProtocol
-    | StudyProtocol
+    | GreedyStudyProtocol
+    | TapedStudyProtocol
 )
-AnyProtocol = RegisteredProtocol | LoopCheckProtocol | GraphCheckProtocol
-BlockedProtocol = TaskCrnProtocol | LoopCheckProtocol
+AnyProtocol = RegisteredProtocol | TaskLoopCheckProtocol | StudyLoopCheckProtocol | GraphCheckProtocol
+BlockedProtocol = TaskCrnProtocol | TaskLoopCheckProtocol
 AnyJudged = CompletionProtocol | SamplingProtocol | TaskCrnProtocol | StudyProtocol
 BaselinedProtocol = CompletionProtocol | SamplingProtocol | DepthProtocol

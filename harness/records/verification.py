@@ -5,6 +5,7 @@ from typing import Literal
 from harness.records.base import Record
 
 State = Literal["holds", "fails", "not checkable", "none"]
+Said = Literal["passed", "not passed", "not judged", "unknown"]
 
 
 class VerifiedLine(Record):
@@ -22,12 +23,16 @@ class VerifiedLine(Record):
 
 
 class Verification(Record):
-    """The lines of all steps, in order. `verdict`: fails before not checkable before holds."""
+    """The lines of all steps, in order. `verdict`: fails before not checkable before holds; of the records alone.
+
+    `said`: whether the run passed, as its audit record has it. A run that didn't pass can hold.
+    """
 
     schema: Literal[1]
     run: str
     protocol: str
     protocol_digest: str
     audit_sha256: str
+    said: Said
     verdict: Literal["holds", "fails", "not checkable"]
     lines: tuple[VerifiedLine, ...]

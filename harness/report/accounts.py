@@ -24,6 +24,7 @@ from harness.records.ledger import (
 )
 from harness.records.sandbox import Execution
 from harness.records.study_ledger import AnswerJudged, StudyRow
+from harness.records.taped_study import TapedStudyRow
 from harness.records.task_ledger import TaskCode, TaskExecution, TaskNumeric, TaskRow, TaskVerdict
 from harness.report.words import flat, word
 
@@ -123,6 +124,7 @@ def _stopped(row: AccountedRow | TaskRow) -> Facts:
         )
     if isinstance(row, TaskRow):
         yield "block", row.role
+    if isinstance(row, TaskRow | TapedStudyRow):
         yield from flat(row.tape, prefix="tape: ")
 
 

@@ -13,8 +13,9 @@ from harness.canon import digest
 from harness.difference.leaves import ABSENT
 from harness.errors import words
 from harness.model.here import CAPABILITY
+from harness.records.decoding import DecodeContract
 from harness.records.explanation import Aspect, AspectName, ChangeKind
-from harness.records.protocol import DecodeContract, Execution, Placement
+from harness.records.protocol import Execution, Placement
 from harness.rerun.conditions import Conditions, device_for
 from harness.rerun.rows import BESIDE, row_changes
 from harness.rerun.rules import rule_changes

@@ -18,15 +18,15 @@ from harness.places import Places, places
 from harness.protocols.folders import beside
 from harness.protocols.load import LoadedProtocol
 from harness.protocols.loops import greedy_contract
+from harness.records.decoding import DecodeContract
 from harness.records.difference import SideName
 from harness.records.profile import Profile
 from harness.records.protocol import (
-    DecodeContract,
     DepthProtocol,
     Execution,
     Placement,
     SamplingProtocol,
-    TaskCrnProtocol,
+    TapedProtocol,
 )
 from harness.records.run import Environment, PlacementFacts
 from harness.rerun.rows import padded
@@ -219,7 +219,7 @@ def _row(unit: SideUnit, other: SideUnit, condition: str, step: int) -> Row:
 def _contract(side: Side) -> DecodeContract:
     """What `generate` is called under, greedy: a drawn side's warpers come after the logits that are asked for."""
     kind = side.registered.kind
-    if isinstance(kind, TaskCrnProtocol):
+    if isinstance(kind, TapedProtocol):
         return greedy_contract(kind)
     if not isinstance(kind, SamplingProtocol):
         if isinstance(kind, DepthProtocol):
@@ -246,7 +246,7 @@ def _contract(side: Side) -> DecodeContract:
 def _rule(side: Side, unit: SideUnit, step: int) -> ByArgmax | ByTape | BySeed:
     kind = side.registered.kind
     tape = tape_of(side, unit)
-    if isinstance(kind, TaskCrnProtocol) and tape is not None:
+    if isinstance(kind, TapedProtocol) and tape is not None:
         return ByTape(sampler=kind.decode.sampler, u=tape.u(unit.key.source_id, step).hex())
     if isinstance(kind, SamplingProtocol):
         decode = kind.decode

@@ -3,10 +3,11 @@
 from typing import Any, Literal
 
 from harness.records.base import Record
+from harness.records.decoding import DecodeContract
 from harness.records.explanation import NoTrace, Untried
 from harness.records.graph import GraphExecution
 from harness.records.profile import Profile
-from harness.records.protocol import DecodeContract, Execution, Placement
+from harness.records.protocol import Execution, Placement
 from harness.records.run import Environment, PlacementFacts
 from harness.records.tapes import EdgeDistance, NoEdge, SamplerContract
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.journal.folder import RunFolder, write_once
 from harness.protocols.grids import UnitKey
 from harness.protocols.load import LoadedProtocol
-from harness.records.protocol import SamplingProtocol, TaskCrnProtocol
+from harness.records.protocol import SamplingProtocol, TapedProtocol
 from harness.records.sampling import SameProcessRule
 from harness.run.child import replace_request
 from harness.run.request import Request, spec_of
@@ -23,7 +23,7 @@ SAME_PROCESS = "same_process"
 def same_process_rule(loaded: LoadedProtocol, request: Request) -> SameProcessRule | None:
     """What a run of the request draws again: a gate of its tier judges it, on the tier's own grid."""
     protocol = loaded.protocol
-    if not isinstance(protocol, SamplingProtocol | TaskCrnProtocol) or request.decoding != "registered":
+    if not isinstance(protocol, SamplingProtocol | TapedProtocol) or request.decoding != "registered":
         return None
     judged = any(gate.reach == SAME_PROCESS and request.tier in gate.tiers for gate in protocol.gates)
     own = any(grid == request.grid for tier, grid in protocol.tier_grids.items() if tier == request.tier)

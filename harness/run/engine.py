@@ -43,10 +43,11 @@ from harness.records.protocol import (
     DepthProtocol,
     GraphCheckProtocol,
     GraphTaskProtocol,
+    GreedyStudyProtocol,
     LoopCheckProtocol,
     SamplingProtocol,
-    StudyProtocol,
-    TaskCrnProtocol,
+    TapedProtocol,
+    TapedStudyProtocol,
 )
 from harness.records.run import (
     CellRecord,
@@ -58,15 +59,16 @@ from harness.records.run import (
     UnitObservation,
 )
 from harness.records.sampling import SampledEvidence
-from harness.records.study import StudyEvidence
+from harness.records.study import CellEdits, StudyEvidence
 from harness.records.taped import TapedEvidence
+from harness.records.taped_study import TapedStudyEvidence, TapedUnit
 from harness.run.progress import Progress
 from harness.run.request import Request
 from harness.run.tracing import trace_source
 from harness.tapes.tape import Tape
 from harness.trace.forward import adopt_forward
 
-Greedy = BehaviorProtocol | CompletionProtocol | StudyProtocol | LoopCheckProtocol
+Greedy = BehaviorProtocol | CompletionProtocol | GreedyStudyProtocol | LoopCheckProtocol
 Padded = tuple[Rows, Rows]  # IDs and mask
 
 
@@ -97,7 +99,7 @@ class Engine:
             return self._trace(self.loaded.protocol, key, batch)
         if isinstance(self.loaded.protocol, SamplingProtocol):
             return self._sample(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
-        if isinstance(self.loaded.protocol, TaskCrnProtocol):
+        if isinstance(self.loaded.protocol, TapedProtocol):
             return self._draw(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
         return self._generate(self.loaded.protocol, key, batch.prompts, tokenizer, progress)
 
@@ -123,9 +125,8 @@ class Engine:
             rng_before=before,
             rng_after=after,
         )
-        if isinstance(protocol, StudyProtocol):
-            edited = tuple(cell.edited for cell in batch.cells if isinstance(cell, StudyCell))
-            evidence = StudyEvidence(**msgspec.structs.asdict(evidence), edited=edited)
+        if isinstance(protocol, GreedyStudyProtocol):
+            evidence = StudyEvidence(**msgspec.structs.asdict(evidence), edited=_edited(batch))
         return evidence, self._observe(checks.rows_checked, wall_ns)
 
     def _greedy(
@@ -143,12 +144,12 @@ class Engine:
 
     def _draw(
         self,
-        protocol: TaskCrnProtocol,
+        protocol: TapedProtocol,
         key: UnitKey,
         batch: PromptBatch,
         tokenizer: PromptTokenizer,
         progress: Progress,
-    ) -> tuple[TapedEvidence, UnitObservation]:
+    ) -> tuple[TapedUnit, UnitObservation]:
         """All rows of a unit at the tape's u in each step; nothing may draw from a generator meanwhile (R08 5.1)."""
         rows = padded(batch, self.loaded.profile.special_ids.pad)
         call = TapedCall(
@@ -168,11 +169,7 @@ class Engine:
             "rng_before": before,
             "rng_after": after,
         }
-        tape = drawn.tape
-        taped = (
-            GraphEvidence(**shared, tape=tape) if isinstance(tape, GraphBatch) else TapedEvidence(**shared, tape=tape)
-        )
-        return taped, self._observe(drawn.checks.rows_checked, wall_ns)
+        return _taped(protocol, batch, drawn, shared), self._observe(drawn.checks.rows_checked, wall_ns)
 
     def _drawn(self, rows: Padded, call: TapedCall, progress: Progress) -> TapedRows:
         """By the executor where the protocol's steps are executed, else by the own loop."""
@@ -291,6 +288,19 @@ class Engine:
         return memory_observation()
 
 
+def _edited(batch: PromptBatch) -> tuple[CellEdits, ...]:
+    return tuple(cell.edited for cell in batch.cells if isinstance(cell, StudyCell))
+
+
+def _taped(protocol: TapedProtocol, batch: PromptBatch, drawn: TapedRows, shared: dict[str, Any]) -> TapedUnit:
+    """A unit under a tape as its protocol's kind records it."""
+    if isinstance(protocol, TapedStudyProtocol):
+        return TapedStudyEvidence(**shared, edited=_edited(batch), tape=drawn.tape)
+    if isinstance(drawn.tape, GraphBatch):
+        return GraphEvidence(**shared, tape=drawn.tape)
+    return TapedEvidence(**shared, tape=drawn.tape)
+
+
 def open_engine(loaded: LoadedProtocol, request: Request) -> Engine:
     """Check identity and software, then load and read back. Nothing of the checkpoint is executed before its check."""
     protocol, checkpoint = loaded.protocol, Path(request.checkpoint)
@@ -315,7 +325,7 @@ def _read_back(
     deviations: tuple[Deviation, ...],
 ) -> Engine:
     protocol = loaded.protocol
-    sampler = InverseCdf(protocol.decode.sampler) if isinstance(protocol, TaskCrnProtocol) else None
+    sampler = InverseCdf(protocol.decode.sampler) if isinstance(protocol, TapedProtocol) else None
     executor = _executor(loaded, request, model)
     ids, budget = loaded.profile.special_ids, protocol.grids[request.grid].max_new_tokens
     if isinstance(protocol, DepthProtocol):

@@ -22,7 +22,8 @@ from harness.records.run import ProcessIdentity, UnitEvidence
 from harness.records.sampling import SampledEvidence
 from harness.records.sandbox import Execution
 from harness.records.study_ledger import StudyRow
-from harness.records.task_ledger import TaskCode, TaskExecution, TaskRow
+from harness.records.taped_study import TapedStudyRow
+from harness.records.task_ledger import TapeFacts, TaskCode, TaskExecution, TaskRow
 
 CELL_FIELDS = (
     "condition",
@@ -156,6 +157,7 @@ def _accounts(row: CellRow | AccountedRow | TaskRow) -> dict[str, Any]:
     ]
     accounts: dict[str, Any] = {name: msgspec.to_builtins(getattr(row, name)) for name in named}
     accounts |= {"answer": msgspec.to_builtins(row.answer)} if isinstance(row, StudyRow) else {}
+    accounts |= _consumed(row.tape) if isinstance(row, TapedStudyRow) else {}
     program = row.code.program if isinstance(row.code, CodeAccount) else row.code
     return accounts | {"program": msgspec.to_builtins(program)}
 
@@ -167,8 +169,12 @@ def _task(row: TaskRow) -> dict[str, Any]:
         "stop": row.stop,
         "numeric": msgspec.to_builtins(row.numeric),
         "program": msgspec.to_builtins(program),
-        "consumed": {name: getattr(row.tape, name) for name in TAPE_FIELDS},
+        **_consumed(row.tape),
     }
+
+
+def _consumed(tape: TapeFacts) -> dict[str, Any]:
+    return {"consumed": {name: getattr(tape, name) for name in TAPE_FIELDS}}
 
 
 def _follows_verdict(row: AccountedRow) -> bool:

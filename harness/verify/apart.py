@@ -29,7 +29,7 @@ from harness.records.protocol import (
     GraphTaskProtocol,
     PairRule,
     SamplingProtocol,
-    TaskCrnProtocol,
+    TapedProtocol,
 )
 from harness.records.reaches import Reach
 from harness.records.verification import VerifiedLine
@@ -59,7 +59,7 @@ def parts_of(ground: Ground) -> tuple[Part, ...]:
         found.append(Part("placement", "placement", placement_rule(protocol)))
     if "replay" in reaches:
         found.append(Part("replay", "replay", protocol.independent_replay))
-    if "same_process" in reaches and isinstance(protocol, SamplingProtocol | TaskCrnProtocol):
+    if "same_process" in reaches and isinstance(protocol, SamplingProtocol | TapedProtocol):
         again, own = protocol.same_process_replay, ground.evidence.spec.placement
         rule = PairRule(grid=again.grid, left=own, right=own, fields=again.fields)
         found.append(Part(SAME_PROCESS, "same_process", rule))
@@ -83,7 +83,7 @@ def programs_of(ground: Ground) -> tuple[Made, ...]:
     """The parts of other programs that the judged gates need."""
     protocol, reaches = ground.loaded.protocol, {gate.reach for gate in ground.judged_gates}
     found: list[Made] = []
-    if not isinstance(protocol, TaskCrnProtocol):
+    if not isinstance(protocol, TapedProtocol):
         return ()
     greedy = protocol.same_process_replay.grid
     if "loop" in reaches:

@@ -15,7 +15,7 @@ from harness.protocols.folders import protocol_ids
 from harness.protocols.load import LoadedProtocol, load_protocol
 from harness.records.audit import Audit
 from harness.records.base import decode_json
-from harness.records.verification import Verification, VerifiedLine
+from harness.records.verification import Said, Verification, VerifiedLine
 from harness.verify.apart import gates_apart_hold, parts_hold, smoke_holds
 from harness.verify.attempts import attempts_hold
 from harness.verify.attestation import attestation_lines
@@ -75,6 +75,7 @@ def verify(
         protocol=audit.protocol if audit else "unknown",
         protocol_digest=audit.protocol_digest if audit else "unknown",
         audit_sha256=_sha256(folder),
+        said=_said(folder, audit),
         verdict="fails" if "fails" in states else "not checkable" if "not checkable" in states else "holds",
         lines=tuple(lines),
     )
@@ -92,6 +93,13 @@ def grounded(
 def _sha256(folder: RunFolder) -> str:
     path = folder.file(AUDIT)
     return sha256_hex(path.read_bytes()) if path.is_file() else "none"
+
+
+def _said(folder: RunFolder, audit: Audit | None) -> Said:
+    """What the audit record says of the run; unknown where there is no run, or a record that can't be read."""
+    if audit is not None:
+        return "passed" if audit.passed else "not passed"
+    return "not judged" if folder.path.is_dir() and not folder.file(AUDIT).exists() else "unknown"
 
 
 def _audit(folder: RunFolder, lines: list[VerifiedLine]) -> Audit | None:

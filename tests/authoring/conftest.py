@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.authoring.answers import Answers, ClaimAnswer, source_of
+from harness.authoring.answers import Answers, ClaimAnswer, SamplingAnswer, source_of
 from harness.authoring.make import make_study
 from harness.cli.freeze import freeze_protocol
 from harness.places import places
@@ -17,6 +17,7 @@ from harness.protocols.load import LoadedProtocol
 
 from ..support.tiny_models import KINDS, make_checkpoint  # noqa: TID252 - the tests are no package of that name
 
+TAPES = SamplingAnswer(tapes=3, temperature=0.9, top_p=0.9)
 MODULE = '''"""A judge: long enough, but for one source."""
 
 print("a module may print")
@@ -75,6 +76,7 @@ def answers_for(checkpoints: dict[str, Path], files: dict[str, Path]) -> Callabl
             tokens=9,
             device="cpu",
             dtype="float32",
+            sampling=None,
             claims=(ClaimAnswer("t", "plain", 1),),
         )
         return replace(own, **changes)
@@ -104,6 +106,21 @@ def frozen(answers_for: Callable[..., Answers], tmp_path_factory: pytest.TempPat
     def make(kind: str) -> Path:
         if kind not in made:
             made[kind] = write_study(tmp_path_factory.mktemp("studies"), answers_for(kind))
+            freeze_study(made[kind])
+        return made[kind]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def drawn(answers_for: Callable[..., Answers], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`drawn(kind)`: the folder of a frozen study under three tapes, made once. Read only."""
+    made: dict[str, Path] = {}
+
+    def make(kind: str) -> Path:
+        if kind not in made:
+            answers = answers_for(kind, id=f"{kind}-drawn", sampling=TAPES)
+            made[kind] = write_study(tmp_path_factory.mktemp("drawn"), answers)
             freeze_study(made[kind])
         return made[kind]
 

@@ -13,8 +13,10 @@ from harness.__main__ import app
 from harness.authoring.answers import source_of
 from harness.cli.freeze import ANEW
 from harness.errors import HarnessError, InputError, ProtocolError
+from harness.files import file_sha256
 from harness.gold import registered_gold
 from harness.places import STUDIES, Places, include, places
+from harness.protocols.check import check_manifest
 from harness.protocols.folders import protocol_ids
 from harness.protocols.load import load_line, load_protocol
 from harness.protocols.study_gates import check_study_gates
@@ -92,6 +94,52 @@ def test_a_judge_without_anything_to_compare_with_is_refused(answers_for, lines,
     own = of(lines("1", " ", "3"), judge) | {"formal": 3}
     with pytest.raises(InputError, match=word):
         write_study(tmp_path, answers_for("llama", id="blank-study", **own))
+
+
+def alike(path, *texts, ids="a"):
+    """A file of sources with these texts, under IDs of their own."""
+    rows = [{"id": f"{ids}{at}", "text": text, "answer": "1"} for at, text in enumerate(texts)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+TWICE = re.escape("n sources: expected each text once, found one text under the IDs a")
+
+
+def test_one_text_under_two_ids_is_refused_by_init(answers_for, tmp_path):
+    """It would be counted as two sources; one character more is another text, and in another domain it may stand."""
+    file = alike(tmp_path / "n.jsonl", "Add 1.", "Add 1.")
+    with pytest.raises(ProtocolError, match=f"{TWICE}[01] and a[01]. Take one of the two"):
+        write_study(tmp_path, answers_for("llama", id="twice-study", **of(file, "exact")))
+    assert not (tmp_path / "twice-study/protocol.toml").exists()
+    alike(file, "Add 1.", "Add 1. ")
+    also = alike(tmp_path / "m.jsonl", "Add 1.", "Add 1. ", ids="b")
+    own = of(file, "exact")
+    own["sources"] = (*own["sources"], source_of(f"m={also},judge=exact,gold=answer"))
+    write_study(tmp_path, answers_for("llama", id="once-study", **own))
+
+
+def test_only_chosen_sources_must_differ(answers_for, tmp_path):
+    """Of three rows of one text a study of one source takes one."""
+    own = of(alike(tmp_path / "n.jsonl", *["Add 1."] * 3), "exact") | {"formal": 1}
+    freeze_study(write_study(tmp_path, answers_for("llama", id="one-study", **own)))
+
+
+def test_one_text_under_two_ids_is_refused_by_freeze_and_by_loading(answers_for, tmp_path):
+    """Of a file that was changed after `init`, and of a manifest that somebody wrote."""
+    file = alike(tmp_path / "n.jsonl", "Add 1.", "Add 2.")
+    folder = write_study(tmp_path, answers_for("llama", id="later-study", **of(file, "exact")))
+    loaded = freeze_study(folder)
+    first, second = loaded.manifest.sources
+    twins = (first, replace(second, text_sha256=first.text_sha256))
+    with pytest.raises(ProtocolError, match=f"{TWICE}[01] and a[01]"):
+        check_manifest(loaded.protocol, replace(loaded.manifest, sources=twins))
+    before = file_sha256(file, what="sources")
+    alike(folder / "inputs/n.jsonl", "Add 1.", "Add 1.")
+    after, path = file_sha256(folder / "inputs/n.jsonl", what="sources"), folder / "protocol.toml"
+    path.write_text(path.read_text("utf-8").replace(before, after), "utf-8")
+    with pytest.raises(ProtocolError, match=f"{TWICE}[01] and a[01]"):
+        freeze_study(folder)
 
 
 def test_a_number_may_stand_alone(answers_for, lines, tmp_path):

@@ -14,7 +14,7 @@ from harness.claims.load import load_claims
 from harness.errors import HarnessError, InputError, ModelError, PromptError, ProtocolError
 from harness.places import places
 from harness.protocols.load import read_protocol
-from harness.records.protocol import StudyProtocol
+from harness.records.protocol import StudyProtocol, TapedStudyProtocol
 
 from .conftest import MODULE, freeze_study, write_study
 
@@ -67,7 +67,7 @@ def test_what_it_writes_is_commented_throughout(tmp_path):
 def test_questions_make_the_same_study_as_flags(tmp_path, files):
     """One answer a line, in the order of the questions; the empty ones take defaults."""
     said = ["nano", "Asked?", "qa", str(files["qa"]), "key", "question", "Q: {text}", "exact", "label", ""]
-    said += ["Be brief.", "What?", "That.", "x=x", "", "1", "2", "5", "9", "qa:plain:1", ""]
+    said += ["Be brief.", "What?", "That.", "x=x", "", "1", "2", "5", "9", "0", "qa:plain:1", ""]
     done = init(tmp_path / "asked", text="\n".join(said) + "\n")
     assert done.exit_code == 0, done.output
     words = f"qa={files['qa']},id=key,text=question,judge=exact,gold=label,content=Q: {{text}}"
@@ -99,6 +99,36 @@ def test_questions_make_the_same_study_as_flags(tmp_path, files):
     assert init(tmp_path / "flags" / "asked", *flags).exit_code == 0
     for name in ("protocol.toml", "claims.toml", "inputs/qa.csv"):
         assert (tmp_path / "asked" / name).read_bytes() == (tmp_path / "flags/asked" / name).read_bytes()
+
+
+def test_tapes_are_asked_for_and_flagged_alike(tmp_path):
+    """A study under tapes by one answer; temperature and top-p are the embedded model's own where no flag says any."""
+    said = ["nano", "", "", "", "", "1", "2", "5", "9", "3", ""]
+    done = init(tmp_path / "asked", text="\n".join(said) + "\n")
+    assert done.exit_code == 0, done.output
+    flags = ["--formal", "2", "--smoke-tokens", "5", "--tokens", "9", "--tapes", "3", "--yes"]
+    assert init(tmp_path / "flags" / "asked", *flags).exit_code == 0
+    written = [(tmp_path / name / "protocol.toml").read_bytes() for name in ("asked", "flags/asked")]
+    assert written[0] == written[1]
+    protocol = read_protocol(tmp_path / "asked" / "protocol.toml")
+    assert isinstance(protocol, TapedStudyProtocol)
+    assert (protocol.decode.sampler.temperature, protocol.decode.sampler.top_p) == (0.3, 0.95)
+    assert init(tmp_path / "own", *flags, "--temperature", "1.5", "--top-p", "1").exit_code == 0
+    own = read_protocol(tmp_path / "own" / "protocol.toml").decode.sampler
+    assert (own.temperature, own.top_p) == (1.5, 1.0)
+    refused = init(tmp_path / "one", *flags[:-3], "--tapes", "1", "--yes")
+    assert refused.exit_code == 1
+    assert "--tapes: expected 2 or more, or 0 for greedy decoding, found 1" in refused.output
+    assert not (tmp_path / "one").exists()
+
+
+def test_smoke_is_never_longer_than_formal(tmp_path):
+    """Without a flag it takes the formal budget where that is smaller; with one it is refused."""
+    assert init(tmp_path / "short", "--yes", "--tokens", "16").exit_code == 0
+    assert read_protocol(tmp_path / "short" / "protocol.toml").grids["smoke"].max_new_tokens == 16
+    refused = init(tmp_path / "long", "--yes", "--tokens", "16", "--smoke-tokens", "17")
+    assert refused.exit_code == 1
+    assert "grids.smoke.max_new_tokens: expected from 1 to 16, the formal grid's, found 17" in refused.output
 
 
 def test_json_is_the_record(tmp_path):
@@ -207,9 +237,25 @@ def test_words_of_a_source():
     assert answered({"name": "c", "file": "c.jsonl", "judge": "program"}, "c").gold == ("entry_point", "test")
 
 
-@pytest.mark.parametrize("words", ["a:b", "a:b:c", "a::1", ":b:1"])
+def test_a_claim_of_any_count_loads_and_can_fail(tmp_path):
+    """By its source's name; one that there isn't is refused before anything is written."""
+    flags = ["--yes", "--question", "What?", "--answer", "That.", "--edit", "x=x"]
+    claims = ["statistics.left_only.math.x_plain:2", "statistics.natural_eos:3"]
+    done = init(tmp_path / "mine", *flags, *(word for one in claims for word in ("--claim", one)))
+    assert done.exit_code == 0, done.output
+    rules = {one.id: one for one in load_claims(freeze_study(tmp_path / "mine")).rules.permitted}
+    (figure,) = rules["at-least-left_only-math-x_plain"].figures
+    assert (figure.name, figure.source) == ("left_only", "statistics.left_only.math.x_plain")
+    assert "at-least-natural_eos" in rules
+    refused = init(tmp_path / "other", *flags, "--claim", "statistics.left_only.math.y_plain:2")
+    assert refused.exit_code == 1
+    assert "statistics.left_only.math.y_plain" in refused.output
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("words", ["a:b", "a:b:c", "a::1", ":b:1", "audit.x:1", "statistics.a:b", "statistics.a:²"])
 def test_a_claim_that_is_none(words):
-    """Three words, the last a number."""
+    """Three words, the last a number; or a count's name and a number."""
     with pytest.raises(ProtocolError, match="DOMAIN:CONDITION:N"):
         claim_of(words)
 

@@ -180,6 +180,6 @@ def test_units_are_made_of_an_authors_folder(tree, study, engine):
     done = cli(tree, "run", str(study), "--tier", "smoke", "--run", str(folder), "--engine", engine)
     assert done.returncode == 0, done.stderr
     assert (folder / f"protocol/{ID}/PROTOCOL.sha256").is_file()
-    assert done.stdout.strip() == f"pytest gates/ -m smoke --protocol {study} --run {folder}"
+    assert done.stdout.strip() == f"python -m pytest gates/ -m smoke --protocol {study} --run {folder}"
     session = run_gates(tree.root, "-m", "smoke", "--run", str(folder), protocol=str(study))
     assert session.code == 0, session.output[-3000:]

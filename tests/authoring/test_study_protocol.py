@@ -115,6 +115,10 @@ WRONG = {
     "no such number": (lambda p: judged(p, NumberJudge(domain="qa", field="b")), "found b"),
     "no pattern": (lambda p: judged(p, PatternJudge(domain="t", pattern="(", field="")), "a regular expression"),
     "an empty pattern": (lambda p: judged(p, PatternJudge(domain="t", pattern="", field="")), "a regular expression"),
+    "a pattern that looks ahead": (
+        lambda p: judged(p, PatternJudge(domain="t", pattern="a(?=b)", field="want")),
+        "judges of t.pattern: expected a regular expression of RE2, found a(?=b) (invalid perl operator: (?=)",
+    ),
     "no tests": (lambda p: judged(p, ProgramJudge(domain="t")), "found ['t'] for []"),
     "tests and no judge": (lambda p: judged(p, t=("entry_point", "test")), "found [] for ['t']"),
     "a way out": (lambda p: judged(p, function(module="..b")), "expected names of Python"),
@@ -132,7 +136,7 @@ WRONG = {
     "an ID for a revision's results": (lambda p: replace(p, id="a@0001"), "id: expected letters, digits, dots"),
     "a grid of nothing": (
         lambda p: replace(p, grids={**p.grids, "independent": replace(p.grids["independent"], per_domain=0)}),
-        "grids.independent: expected a source and a new token at least, found (0, 9)",
+        "grids.independent.per_domain: expected from 1 to 2, the formal grid's, found 0",
     ),
     "rows of a batch": (lambda p: replace(p, decode=replace(p.decode, rows_per_batch=2)), "rows_per_batch"),
     "another placement grid": (
@@ -140,8 +144,32 @@ WRONG = {
         "expected smoke, the smoke grid",
     ),
     "another replay budget": (
-        lambda p: replace(p, independent_replay=replace(p.independent_replay, grid="smoke")),
+        lambda p: replace(p, grids={**p.grids, "independent": replace(p.grids["independent"], max_new_tokens=8)}),
         "expected 9, the formal grid's",
+    ),
+    "a replay of another grid": (
+        lambda p: replace(p, independent_replay=replace(p.independent_replay, grid="smoke")),
+        "tier_grids.replay: expected smoke, independent_replay's, found independent",
+    ),
+    "a longer smoke": (
+        lambda p: replace(p, grids={**p.grids, "smoke": replace(p.grids["smoke"], max_new_tokens=10)}),
+        "grids.smoke.max_new_tokens: expected from 1 to 9, the formal grid's, found 10",
+    ),
+    "no formal grid": (
+        lambda p: replace(p, tier_grids=p.tier_grids | {"formal": "nope"}),
+        "tier_grids.formal: expected one of",
+    ),
+    "tokens not compared": (
+        lambda p: replace(p, independent_replay=replace(p.independent_replay, fields=("prompt_sha256", "eos"))),
+        "independent_replay.fields: expected prompt_sha256, generated_ids",
+    ),
+    "a field that no cell has": (
+        lambda p: replace(p, placement_equivalence=replace(p.placement_equivalence, fields=("mood",))),
+        "placement_equivalence.fields: expected of prompt_sha256",
+    ),
+    "a seed below 0": (
+        lambda p: replace(p, decode=replace(p.decode, generator_seed=-7)),
+        "decode.generator_seed: expected from 0 to 2**32 - 1, found -7",
     ),
 }
 

@@ -10,7 +10,8 @@ from pregate_support.taped import BUDGET, COLUMNS, CONDITIONS, CONTRACT, SOURCE,
 
 from harness.checks import taped
 from harness.checks.cells import parted_cells
-from harness.checks.taped_replay import CROSS_PROCESS, SAME_PROCESS, replay_exact
+from harness.checks.taped_replay import replay_exact
+from harness.protocols.check_taped_study import CROSS_PROCESS, SAME_PROCESS
 from harness.protocols.grids import RowKey, UnitKey
 from harness.records.run import StateHash
 from harness.records.tapes import EdgeDistance, Finished, NotFinished

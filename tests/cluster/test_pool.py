@@ -1,14 +1,17 @@
 """What the pool does with answers and losses, against a stand-in for Ray whose actors answer as a test says."""
 
 import socket
+import tempfile
 from collections import deque
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
 from harness.cluster import ray_engine
+from harness.cluster.apart import folder_of, new_name
 from harness.cluster.ray_engine import LOSSES, Pool, require_ray
-from harness.cluster.unit_worker import Landed
+from harness.cluster.unit_worker import Landed, UnitWorker
 from harness.errors import SessionError
 
 
@@ -46,20 +49,29 @@ class Cluster:
 
     def __init__(self, answers, idle=()):
         self.answers, self.idle, self.actors, self.calls, self.killed = answers, idle, 0, [], []
-        self.there = [node(cpu=8.0, gpu=2.0)]
+        self.there, self.cleared = [node(cpu=8.0, gpu=2.0)], []
 
     def remote(self, kind):
         """Ray's decorator."""
-        del kind
-        return self
+        return SimpleNamespace(options=self.options) if kind is UnitWorker else SimpleNamespace(options=self._on_node)
 
     def options(self, **given):
         """What an actor is started with."""
         self.given = given
         return SimpleNamespace(remote=self._start)
 
+    def NodeAffinitySchedulingStrategy(self, *, node_id, soft):  # noqa: N802 - Ray's name
+        """A task that is done on this node, or nowhere."""
+        assert not soft
+        return node_id
+
+    def _on_node(self, *, scheduling_strategy, num_cpus, max_retries):
+        """Note a task's node and what it is given."""
+        assert (num_cpus, max_retries) == (0, 0)
+        return SimpleNamespace(remote=lambda name: self.cleared.append((scheduling_strategy, name, tuple(self.killed))))
+
     def _start(self, *arguments):
-        del arguments
+        self.apart = arguments[-1]
         self.actors += 1
         return Actor(self, self.actors)
 
@@ -69,8 +81,9 @@ class Cluster:
         return len(self.calls) - 1
 
     def wait(self, references, **given):
-        """The first whose actor was scheduled."""
-        del given
+        """The first whose actor was scheduled; of tasks all."""
+        if given["num_returns"] == len(references) and references[0] is None:
+            return references, []
         there = [one for one in references if self.calls[one][0] not in self.idle]
         return there[:1], references
 
@@ -89,7 +102,7 @@ class Cluster:
 
 def node(cpu, gpu=0.0, *, alive=True):
     """A node in Ray's words."""
-    return {"Alive": alive, "Resources": {"CPU": cpu} | ({"GPU": gpu} if gpu else {})}
+    return {"Alive": alive, "NodeID": f"node of {cpu:.0f}", "Resources": {"CPU": cpu} | ({"GPU": gpu} if gpu else {})}
 
 
 class Key(str):
@@ -107,7 +120,7 @@ def pool(cluster, units, *, resume=True, actors=1, device="cpu"):
     request = SimpleNamespace(execution=SimpleNamespace(threads=1, device=device))
     taken, said = [], []
     keys = [Key(one) for one in units]
-    made = Pool(loaded, request, taken.append, said.append, cluster, deque(keys), len(keys))
+    made = Pool(loaded, request, taken.append, said.append, cluster, deque(keys), len(keys), new_name())
     for _ in range(actors):
         made.start()
     return made, taken, said
@@ -324,6 +337,32 @@ def test_no_actor_is_started_where_no_node_holds_one(workers, monkeypatch):
     with pytest.raises(SessionError, match="expected a node with 1 cores"):
         land(request, workers)
     assert (cluster.actors, left) == (0, [1])
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_actors_left_is_removed_on_every_node(broken, monkeypatch, tmp_path):
+    """Also of a run that ended with an error: actors are ended first, a dead node isn't asked, and here it is gone."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = []
+
+    def answer(number, step, *given):
+        if step == "begin":
+            names.append(cluster.apart)
+            (folder_of(cluster.apart) / "pregate-units-x").mkdir(parents=True)
+        if broken and step == "land":
+            return Landed({}, "it can't")
+        return landed(number, step, *given)
+
+    cluster = Cluster(answer)
+    cluster.there = [node(cpu=2.0), node(cpu=3.0), node(cpu=4.0, alive=False)]
+    cluster.init, cluster.shutdown = lambda **_: None, lambda: None
+    monkeypatch.setattr(ray_engine, "require_ray", lambda: None)
+    monkeypatch.setattr(ray_engine.importlib, "import_module", lambda _: cluster)
+    request = SimpleNamespace(execution=SimpleNamespace(threads=1, device="cpu"))
+    with pytest.raises(SessionError, match="it can't") if broken else nullcontext():
+        land(request, 1)
+    assert cluster.cleared == [(f"node of {cpu}", names[0], (1,)) for cpu in (2, 3)]
+    assert list(tmp_path.iterdir()) == []
 
 
 def land(request, workers):

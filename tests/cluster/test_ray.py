@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -51,7 +53,7 @@ def test_a_run_made_on_a_cluster_is_that_of_one_process(cluster, mini_tree, form
     made = start(tree, MINI, "--engine", "ray", "--address", cluster, "--run", folder)
     output, errors = made.communicate(timeout=TIMEOUT_S)
     assert made.returncode == 0, errors
-    assert output == f"pytest gates/ -m formal --protocol {MINI} --run {tree / folder}\n"
+    assert output == f"python -m pytest gates/ -m formal --protocol {MINI} --run {tree / folder}\n"
     assert len(list((tree / folder / "workers").iterdir())) == 2
     assert not (tree / folder / "run.json").exists()
     assert [(one["event"], one["units_there"]) for one in attempts(tree)] == [("begun", 0)]
@@ -64,23 +66,41 @@ def test_a_run_made_on_a_cluster_is_that_of_one_process(cluster, mini_tree, form
     assert tree_of(formal_run) != tree
 
 
-def actors():
-    """Processes of actors that have a unit."""
-    every = psutil.process_iter(["cmdline"])
-    return [one for one in every if any("UnitWorker.land" in word for word in one.info["cmdline"] or ())]
+def says(process, title):
+    """Whether a process has this title."""
+    try:
+        return any(title in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def actor_in_a_unit(made):
+    """The process of an actor that has a unit, as soon as there is one; every process is looked at now and then."""
+    while made.poll() is None:
+        known = [one for one in psutil.process_iter() if says(one, "UnitWorker.")]
+        for _ in range(40):
+            if there := [one for one in known if says(one, "UnitWorker.land")]:
+                return there[0]
+            time.sleep(0.005)
+    pytest.fail(f"no actor had a unit: {made.communicate()}")
+
+
+def left_by_actors():
+    """Folders that actors' runs have left on this machine."""
+    return Path(tempfile.gettempdir()).glob("pregate-actors-*")
 
 
 def test_an_actor_that_is_killed_takes_no_unit_with_it(cluster, mini_tree, tmp_path):
     """Killed in a unit: another actor makes it again, and the units are those of a run that nobody killed."""
+    others = set(left_by_actors())  # of another session on this machine
     tree = copy_tree(mini_tree, tmp_path / "tree")
     folder = tree / "reports" / MINI / "smoke-1"
     made = start(tree, MINI, "--tier", "smoke", "--engine", "ray", "--address", cluster, "--run", str(folder))
-    while made.poll() is None and not (there := actors()):
-        time.sleep(0.005)
-    there[0].kill()
+    actor_in_a_unit(made).kill()
     _, errors = made.communicate(timeout=TIMEOUT_S)
     assert made.returncode == 0, errors
     assert "its worker was lost, another is started" in errors
+    assert set(left_by_actors()) <= others
     judged = run_gates(tree, "-m", "smoke", "--run", str(folder))
     assert judged.code == 0, judged.output
 

@@ -3,8 +3,10 @@
 import os
 import tempfile
 
+import msgspec
 import pytest
 
+from harness.cluster.apart import new_name, remove
 from harness.cluster.unit_worker import UnitWorker
 from harness.model.process import steer_as, steering
 from harness.protocols.load import load_protocol
@@ -12,6 +14,8 @@ from harness.run import code
 from harness.run.code import code_sha256
 from harness.run.engine import Engine
 from harness.run.request import Options, make_request
+
+replace = msgspec.structs.replace
 
 
 @pytest.fixture
@@ -32,7 +36,7 @@ def folders(tmp_path, monkeypatch):
 def test_a_worker_answers_with_what_is_new(nano, folders):
     """What the run is, then a unit, then itself; nothing twice, and the folder goes with it."""
     loaded, request = nano
-    worker = UnitWorker(request, loaded.digest, steering(), code_sha256())
+    worker = UnitWorker(request, loaded.digest, steering(), code_sha256(), new_name())
     first = worker.begin()
     assert (first.refusal, set(first.files)) == (
         "",
@@ -44,13 +48,13 @@ def test_a_worker_answers_with_what_is_new(nano, folders):
     assert worker.land(key).files == {}
     last = worker.end()
     assert [name.split("/")[0] for name in last.files] == ["workers"]
-    assert list(folders.glob("pregate-units-*")) == []
+    assert list(folders.iterdir()) == []
 
 
 def test_a_refusal_leaves_nothing_on_the_node(nano, folders, monkeypatch):
     """What failed is in the answer; the folder goes, and nothing more is made."""
     loaded, request = nano
-    worker = UnitWorker(request, loaded.digest, steering(), code_sha256())
+    worker = UnitWorker(request, loaded.digest, steering(), code_sha256(), new_name())
     worker.begin()
     keys = loaded.units(request.grid, request.domains)
 
@@ -60,14 +64,36 @@ def test_a_refusal_leaves_nothing_on_the_node(nano, folders, monkeypatch):
     monkeypatch.setattr(Engine, "make_unit", broken)
     answer = worker.land(keys[0])
     assert (list(answer.files), "no such kernel" in answer.refusal) == ([f"failures/{keys[0].name}.json"], True)
-    assert list(folders.glob("pregate-units-*")) == []
+    assert list(folders.iterdir()) == []
     assert "has not begun" in worker.land(keys[1]).refusal
+
+
+def test_what_a_killed_worker_leaves_is_in_the_runs_one_folder(nano, folders):
+    """Its units and what the model has on disk; another that ended leaves that alone, and the driver doesn't."""
+    loaded, request = nano
+    request = replace(
+        request, placement=next(one for one in loaded.protocol.placements if one.offload_device == "disk")
+    )
+    name = new_name()
+    killed, other = (UnitWorker(request, loaded.digest, steering(), code_sha256(), name) for _ in range(2))
+    assert killed.begin().refusal == ""
+    (own,) = (folders / name).iterdir()
+    assert tempfile.tempdir == str(own)
+    assert {"pregate-units", "pregate-offload"} <= {path.name.rsplit("-", 1)[0] for path in own.iterdir()}
+    tempfile.tempdir = str(folders)  # the other is a process of its own
+    other.begin()
+    other.end()
+    assert [path.name for path in folders.iterdir()] == [name]
+    assert list((folders / name).iterdir()) == [own]
+    assert remove(name)
+    assert list(folders.iterdir()) == []
+    killed.end()
 
 
 def test_another_protocol_on_the_node_is_refused(nano):
     """By its digest, before a model is loaded."""
     loaded, request = nano
-    answer = UnitWorker(request, "0" * 64, steering(), code_sha256()).begin()
+    answer = UnitWorker(request, "0" * 64, steering(), code_sha256(), new_name()).begin()
     assert answer.files == {}
     assert f"has digest {loaded.digest} here, not {'0' * 64}" in answer.refusal
 
@@ -75,7 +101,7 @@ def test_another_protocol_on_the_node_is_refused(nano):
 def test_other_code_on_the_node_is_refused(nano):
     """Whatever its version says: before a model is loaded, and nothing is sent that could be merged."""
     loaded, request = nano
-    answer = UnitWorker(request, loaded.digest, steering(), "0" * 64).begin()
+    answer = UnitWorker(request, loaded.digest, steering(), "0" * 64, new_name()).begin()
     assert answer.files == {}
     assert f"the project's code has digest {code_sha256()} here, not {'0' * 64}" in answer.refusal
 
@@ -94,7 +120,7 @@ def test_every_source_file_is_in_the_codes_digest(tmp_path, monkeypatch):
 def test_a_unit_before_the_beginning_is_refused(nano):
     """A worker that hasn't loaded anything makes nothing."""
     loaded, request = nano
-    answer = UnitWorker(request, loaded.digest, steering(), code_sha256()).land(
+    answer = UnitWorker(request, loaded.digest, steering(), code_sha256(), new_name()).land(
         loaded.units(request.grid, request.domains)[0]
     )
     assert answer.refusal == "RuntimeError: the worker has not begun"
@@ -102,11 +128,12 @@ def test_a_unit_before_the_beginning_is_refused(nano):
 
 def test_variables_that_steer_kernels_are_the_drivers(monkeypatch):
     """What started the process set its own: it goes; the allocator's is the placement's and stays."""
+    for name in (*steering(), "KMP_BLOCKTIME"):
+        monkeypatch.setenv(name, "here before")  # so that what is steered as is taken back
     for name, value in {"OMP_NUM_THREADS": "1", "MKL_DYNAMIC": "FALSE", "PYTORCH_CUDA_ALLOC_CONF": "x"}.items():
         monkeypatch.setenv(name, value)
     steer_as({"MKL_DYNAMIC": "TRUE", "KMP_BLOCKTIME": "0"})
     found = steering()
-    monkeypatch.delenv("KMP_BLOCKTIME")
     assert "OMP_NUM_THREADS" not in found
     assert (found["MKL_DYNAMIC"], found["KMP_BLOCKTIME"]) == ("TRUE", "0")
     assert os.environ["PYTORCH_CUDA_ALLOC_CONF"] == "x"

@@ -16,6 +16,7 @@ from .planting import (
     in_ledger,
     in_placement,
     in_unit,
+    of_seed,
     other,
     put,
     remove,
@@ -181,14 +182,21 @@ FAULTS = (
         "a unit that started from another state",
         in_unit(lambda unit: [unit[side]["python"].update(sha256="0" * 64) for side in ("rng_before", "rng_after")], 1),
         ("{1}",),
-        ("seeded states", "0000"),
+        ("generator before the call", "0000"),
+    ),
+    Fault(
+        "rng_untouched",
+        "a run of another seed",
+        of_seed(1),
+        ("{0}", "{1}"),
+        ("python generator before the call", "numpy generator before the call", "torch_cpu generator before the call"),
     ),
     Fault(
         "rng_untouched",
         "a GPU whose generator wasn't read",
         in_environment(gpus=["one"]),
         ("{0}", "{1}"),
-        ("torch_cuda", "a state hash", "no device"),
+        ("torch_cuda generator before the call", "expected StateHash", "found NoDevice"),
     ),
     Fault(
         "placement_recorded", "another name", in_placement(id="nano-disk"), ALL, ("expected nano-resident", "nano-disk")

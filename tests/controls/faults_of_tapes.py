@@ -182,14 +182,14 @@ DRAWS = (
         "a consumed generator before",
         both(in_state("before", 1, torch_cpu=OTHER), in_state("after", 1, torch_cpu=OTHER)),
         ("{1}",),
-        ("seeded states", "0000"),
+        ("generator before the call", "0000"),
     ),
     Fault(
         "rng_untouched",
         "a GPU whose generator wasn't read",
         in_environment(gpus=["one"]),
         EVERY,
-        ("torch_cuda", "a state hash", "no device"),
+        ("torch_cuda generator before the call", "expected StateHash", "found NoDevice"),
     ),
     *(
         Fault("tapes_part", name, plant, ALL, words)

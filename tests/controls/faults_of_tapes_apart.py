@@ -67,7 +67,7 @@ FIELDS: dict[str, Callable[[str], tuple[Damage, tuple[str, ...], str]]] = {
         CELL,
         "truncated: expected",
     ),
-    "rng_before": lambda part: (in_state("before", 1, part, torch_cpu=OTHER), ("{3}:*",), "seeded states"),
+    "rng_before": lambda part: (in_state("before", 1, part, torch_cpu=OTHER), ("{3}:*",), "generator before the call"),
 }
 SEVEN = ("tape", "prompt_sha256", "uniforms_sha256", "generated_ids", "text", "eos", "truncated")
 ELEVEN = ("protocol", "model_revision", "generation_contract", *SEVEN, "rng_before")

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+import msgspec
+
 from harness.errors import HarnessError
+from harness.protocols.generators import seeded_states
 
 from .damage import Case, Damage, cell_of, edit, read
 
@@ -27,6 +30,17 @@ class Fault:
 def in_unit(change: Callable[[Any], None], at: int = 0, part: str = "") -> Damage:
     """A change of a unit in run.json."""
     return lambda case: case.edit(f"{part}/run.json".lstrip("/"), lambda run: change(run["units"][at]))
+
+
+def of_seed(seed: int) -> Damage:
+    """Every unit's states are those of another seed, and no generator was drawn from."""
+    states = msgspec.to_builtins(seeded_states(seed, gpus=0))
+
+    def change(run: Any) -> None:
+        for unit in run["units"]:
+            unit |= {"rng_before": states, "rng_after": states}
+
+    return lambda case: case.edit("run.json", change)
 
 
 def in_cell(condition: str, at: int = 0, part: str = "", **changes: Any) -> Damage:

@@ -4,7 +4,8 @@ import hashlib
 import json
 
 import pytest
-from hypothesis import given
+import rfc8785
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.canon import (
@@ -33,6 +34,48 @@ PLAIN = st.recursive(
 def test_json_reads_the_canonical_bytes_back(value):
     """Any JSON reader gives the value again (numbers in binary64, as RFC 8785 has them: 1.0 and 1 are one)."""
     assert json.loads(canonical_bytes(value), parse_int=float) == value
+
+
+NUMBERED = st.text('0123456789.:,[]-e"', max_size=24)
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.integers().map(float) | TEXT | NUMBERED,
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(TEXT | NUMBERED, inner)
+        | st.dictionaries(st.integers(), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(ANY)
+@example([-0.0, 0.0, 1.0, -1.0, 100.0, 1e15, 9007199254740991.0, 9007199254740992.0])
+@example(
+    [1e-6, -1e-6, 1.5e-6, -9.999999999999999e-6, 9.99e-7, -1e-7, 1.25e-10, 0.00001, "a:1e-6,", [1e-6], {"b": 1e-6}]
+)
+@example(["x,1.5e-6,", 1])
+@example([1e16, 1e21, 1e-4, 1e-5, 1.5e-5, 1e-7, 5e-324, 1.7976931348623157e308])
+@example([9007199254740991, -9007199254740991, 1796083612472697, "9" * 16, "a:1.0,b", ["x:1.0,"], {"a:1.0,": 1.0}])
+@example([{"1": 1, "\x7f": '\x00\x1f\b\f\n\r\t"\\/'}, 0.12345678901234567, 1234567890123456.5])
+@example({"9007199254740993": [12345678901234567]})
+@example({"\u9898\uff0c": 1.0, "\x80": "\u7ed3\uff1a1.0,", "\uffff": 2, "z": "\ud7ff\ue000\u2028"})
+@example({"\ufb33": 1, "\U0001f600": 2, "\r": 3})
+@example({"\u9898": "\ud800"})
+@example(({"a": ((1.0, "x:1.0,"), [(), ("\u9898",)])}, (2, 3)))
+@example({1: 2})
+@example({"a": ({1: 2},)})
+@example((1, (float("nan"),)))
+@example([float("nan")])
+def test_bytes_are_those_of_rfc8785(value):
+    """Whichever encoder wrote them; and what has none there has none here."""
+    try:
+        expected = rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError):
+        with pytest.raises(CanonError):
+            canonical_bytes(value)
+    else:
+        assert canonical_bytes(value) == expected
 
 
 @given(st.dictionaries(TEXT, WHOLE))

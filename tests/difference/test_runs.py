@@ -9,7 +9,7 @@ import pytest
 from pregate_support.mini import MINI, copy_tree
 from pregate_support.revising import amended
 
-from harness.canon import canonical_bytes, ids_sha256
+from harness.canon import canonical_bytes, ids_sha256, sha256_hex
 from harness.errors import ComparisonError, HarnessError
 from harness.places import Places
 from harness.records.difference import NotDecoded
@@ -247,6 +247,64 @@ def test_a_part_that_was_altered_is_refused_and_the_rest_is_not(fresh_run, forma
     with pytest.raises(ComparisonError, match="altered"):
         compared(formal_run, fresh_run / "replay")
     assert compared(formal_run, fresh_run / "placement").verdict == "equal"
+
+
+def judged_with(run: Path, **judge: str) -> Path:
+    """The run as a session with another `judge` would have sealed it."""
+    path = run / "audit.json"
+    audit = json.loads(path.read_bytes())
+    path.write_bytes(canonical_bytes(audit | {"judge": audit["judge"] | judge}))
+    (run / "audit.json.sha256").write_text(f"{sha256_hex(path.read_bytes())}  audit.json\n")
+    return run
+
+
+def by(record) -> dict[str, tuple[str, str]]:
+    """What differs in who judged."""
+    assert record.judged_by.state == ("differs" if record.judged_by.differing else "same")
+    return {one.field: (one.a, one.b) for one in record.judged_by.differing}
+
+
+@pytest.mark.parametrize(
+    ("judge", "found"),
+    [
+        ({}, {}),
+        ({"named_plugins": "a_kernel, another"}, {"named_plugins": ("none", "a_kernel, another")}),
+        ({"named_by_environment": "a_kernel"}, {"named_by_environment": ("none", "a_kernel")}),
+        ({"gates_sha256": "0" * 64}, {"gates_sha256": (None, "0" * 64)}),
+        ({"library_sha256": "0" * 64}, {"library_sha256": (None, "0" * 64)}),
+        ({"arguments": "other", "tree.commit": "other"}, {}),
+    ],
+)
+def test_who_judged_is_said(judge, found, fresh_run, formal_run, compared):
+    """Field by field, with what one side alone has; the words of a call and a commit are no part of it."""
+    record = compared(formal_run, judged_with(fresh_run, **judge))
+    own = json.loads((formal_run / "audit.json").read_bytes())["judge"]
+    usual = own["named_plugins"].split(", ") if own["named_plugins"] else []
+    if "named_plugins" in judge and usual:
+        found = {"named_plugins": (", ".join(usual), "a_kernel, another")}
+    assert by(record) == {name: (one or own[name], other) for name, (one, other) in found.items()}
+    assert record.verdict == "equal"
+    if not found:
+        assert f"gates_sha256 {own['gates_sha256'][:16]}, library_sha256 " in record.judged_by.held
+
+
+def test_distributions_are_compared_one_by_one(fresh_run, formal_run, compared):
+    """Those that both have aren't shown, and in which order they were listed doesn't matter."""
+    plugins = json.loads((formal_run / "audit.json").read_bytes())["judge"]["plugins"].split(", ")
+    record = compared(formal_run, judged_with(fresh_run, plugins=", ".join([*plugins[::-1], "pytest-kernel 1.0"])))
+    assert by(record) == {"plugins": ("none", "pytest-kernel 1.0")}
+    turned = judged_with(fresh_run, plugins=", ".join([*plugins[:0:-1], "pytest-kernel 1.0"]))
+    assert by(compared(turned, formal_run)) == {"plugins": ("pytest-kernel 1.0", plugins[0])}
+
+
+def test_who_judged_a_part_is_who_judged_the_run(fresh_run, formal_run, compared):
+    """And a run that nobody judged says so."""
+    other = judged_with(fresh_run, named_by_environment="a_kernel")
+    assert by(compared(formal_run / "replay", other / "replay")) == {"named_by_environment": ("none", "a_kernel")}
+    assert by(compared(formal_run, formal_run / "replay")) == {}
+    forget(fresh_run)
+    record = compared(formal_run, fresh_run).judged_by
+    assert (record.state, record.why, record.held) == ("unknown", "B wasn't judged", "")
 
 
 def forget(run: Path) -> None:

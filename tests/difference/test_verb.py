@@ -51,6 +51,8 @@ def test_equal_exits_with_0(frozen):
     assert lines[0] == "equal: 128 of 128 cells equal"
     assert lines[1].startswith("A  frozen results of nano-behavior 0995f2ea3c828229, grid formal, 128 tokens")
     assert lines[2].startswith("B  ")
+    held = "is frozen results, which hold the audit record's digest alone"
+    assert lines[3] == f"judged by: unknown (A {held}; B {held})"
 
 
 def test_different_exits_with_1_and_names_the_cells(parted):

@@ -213,7 +213,7 @@ def ready(formal_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = copy_tree(tree_of(formal_run), tmp_path_factory.mktemp("commands") / "tree")
     add_claims(tree, MINI, "behavior")
     for one in ("protocols/deepseek-behavior", "protocols/nano-behavior", "protocols/nano-completion",
-                "models/deepseek-v2-lite-chat"):  # fmt: skip
+                "protocols/nano-task-crn", "models/deepseek-v2-lite-chat"):  # fmt: skip
         shutil.copytree(ROOT / "fixtures" / one, tree / "fixtures" / one)
     for name, text in WRITTEN.items():
         (tree / name).write_text(text, encoding="utf-8")

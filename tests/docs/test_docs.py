@@ -33,8 +33,8 @@ DEPTH = ("depth", "depth_ledger")
 TABLES = {
     "records.md": ("run", "audit", "ledger", "evaluation", "completion", *DEPTH, "sandbox", "attempts"),
     "tapes.md": ("tapes",),
-    "protocol-files.md": ("base", "sources", "prompt", "protocol", "profile", "manifest"),
-    "authoring.md": ("study", "study_ledger"),
+    "protocol-files.md": ("base", "sources", "prompt", "decoding", "protocol", "profile", "manifest"),
+    "authoring.md": ("study", "study_ledger", "taped_study"),
     "sampling.md": ("sampling", "sampling_ledger"),
     "claims.md": ("claims",),
     "verify.md": ("verification",),

@@ -9,7 +9,8 @@ from harness.canon import ids_sha256
 from harness.difference.make import comparison, read_sides
 from harness.explain.make import explanation
 from harness.explain.place import divergence
-from harness.records.difference import LoneCell
+from harness.explain.rows import rows
+from harness.records.difference import JudgedBy, JudgedField, LoneCell
 from harness.records.explanation import NoDivergence, NoRerun, NoTape, NotHeld, TapeSide
 from harness.records.tapes import EdgeDistance, NoEdge
 from harness.tapes.tape import Tape, uniform
@@ -24,7 +25,7 @@ CHANGES = {
         "float32_matmul_precision",
     ),
     "kernel": (lambda one: one["kernels"].update(mkl="False"), "kernels", "kernels.mkl"),
-    "capability": (lambda one: one.update(cpu_capability="AVX2"), "kernels", "cpu_capability"),
+    "capability": (lambda one: one.update(cpu_capability="no machine's"), "kernels", "cpu_capability"),
     "library": (lambda one: one["packages"].update(torch="2.12.0"), "libraries", "packages.torch"),
     "interpreter": (lambda one: one.update(python="3.12.1"), "libraries", "python"),
     "processor": (lambda one: one.update(cpu="another"), "machine", "cpu"),
@@ -207,6 +208,22 @@ def test_a_budget_and_missing_cells_are_said_whether_or_not_cells_differ(run, co
     for found in (NoDivergence(), divergence(sides, record, None)):
         said = explanation(less, found, NoRerun(reason="")).sentence
         assert "; of each cell the first 6 tokens were compared; 1 cells are missing on a side" in said
+
+
+def test_who_judged_stands_beside_the_conditions(run, copied, explained, token):
+    """A row for each field that differs, and in the sentence, also of equal sides; a run that nobody judged says so."""
+    sides = read_sides(run, copied(run, unit=token(3)))
+    record = comparison(*sides)
+    unjudged = explanation(record, divergence(sides, record, None), NoRerun(reason=""))
+    said = ("record", "judged by", "unknown", "A wasn't judged; B wasn't judged", "")
+    assert (said in rows(unjudged), "judged by" in unjudged.sentence) == (True, False)
+    field = JudgedField(field="named_plugins", a="none", b="a_kernel")
+    judged = JudgedBy(state="differs", held="", differing=(field,), why="")
+    for found in (divergence(sides, record, None), NoDivergence()):
+        made = explanation(msgspec.structs.replace(record, judged_by=judged), found, NoRerun(reason=""))
+        assert "; the sides were judged by others (named_plugins none on A, a_kernel on B)" in made.sentence
+        row = ("record", "judged by: named_plugins", "differs", "A: none", "B: a_kernel")
+        assert (row in rows(made)) == (found != NoDivergence())
 
 
 def test_how_often_a_captured_step_was_replayed_is_no_condition(graph_tasks, copied, explained, token):

@@ -2,7 +2,8 @@
 # The DeepSeek protocols on random weights of DeepSeek-V2-Lite's size, in parts of less than ten minutes: docs/full-size.md.
 #   tests/gpu/full_size.sh setup|make|smoke|tasks|graph|formal|resume|depth|completion|completion-formal|cross|placements|memory|workers|split|collect NAME
 # From the project's root, on a machine with one CUDA device of 40 GiB or more, for `workers` and `split` with two. CHECKPOINT: where the checkpoint is or is to be;
-# HARNESS_INPUTS: folder with the data files; STAND_IN: not empty where no container engine is and the tests' stand-in judges programs; OUT: where compact results go; WHEELS: folder of wheels for `setup`.
+# HARNESS_INPUTS: folder with the data files; STAND_IN: not empty where no container engine is and the tests' stand-in judges programs; OUT: where compact results go; WHEELS: folder of wheels for `setup`;
+# WORKERS: processes that share one device and a run's units, three at most on 139 GiB (default: one).
 set -u
 cd "$(dirname "$0")/../.."
 export PYTHONPATH="$PWD" CUBLAS_WORKSPACE_CONFIG=:4096:8 HF_HUB_OFFLINE=1
@@ -14,7 +15,7 @@ WHOLE=(--gpu-memory 139GiB --cpu-memory none)  # the whole model on the device: 
 gates() {  # tier protocol arguments...
     local tier="$1" protocol="$2" started="$SECONDS" code
     shift 2
-    PYTORCH_CUDA_ALLOC_CONF="$ALLOCATOR" python -m pytest gates/ -m "$tier" -q -p no:cacheprovider -p no:benchmark --port --protocol "$protocol" --checkpoint "$CHECKPOINT" "$@"
+    PYTORCH_CUDA_ALLOC_CONF="$ALLOCATOR" python -m pytest gates/ -m "$tier" -q -p no:cacheprovider -p no:benchmark --port --protocol "$protocol" --checkpoint "$CHECKPOINT" ${WORKERS:+-n "$WORKERS"} "$@"
     code="$?"
     echo "== $protocol $tier: exit $code, $((SECONDS - started)) s"
     return "$code"
@@ -72,7 +73,7 @@ placements() {  # three smoke runs of one grid, compared cell by cell; the whole
 }
 
 workers() {  # two processes with a GPU each, on one run folder
-    gates smoke deepseek-behavior "${WHOLE[@]}" -n 2 --gpus 0,1 --run reports/deepseek-behavior/smoke-workers-port
+    WORKERS="" gates smoke deepseek-behavior "${WHOLE[@]}" -n 2 --gpus 0,1 --run reports/deepseek-behavior/smoke-workers-port
     beside reports/deepseek-behavior/smoke-workers-port
 }
 
@@ -125,5 +126,5 @@ case "${1:-}" in
     workers) workers ;;
     split) split ;;
     collect) collect "${2:?a name}" ;;
-    *) sed -n 2,6p "$0"; exit 2 ;;
+    *) sed -n 2,7p "$0"; exit 2 ;;
 esac

@@ -7,10 +7,12 @@ formal one, whose run is long enough for them.
 import os
 import random
 import subprocess
-import sys
 import time
+from pathlib import Path
 
 import pytest
+from pregate_support.forked import with_libraries
+from pregate_support.mini import environment
 
 from harness.gold import recorded_tasks, registered_tasks
 from harness.journal.folder import RunFolder, journals, read_journal, write_once, write_record
@@ -29,21 +31,17 @@ NAMES = ("run.json", "ledger.json", "statistics.json")
 
 
 def start(folder):
-    """`python -m harness generate FOLDER` as a child."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "HARNESS_"))}
-    return subprocess.Popen(
-        [sys.executable, "-m", "harness", "generate", str(folder.path)],
-        env=environment | {"HARNESS_ROOT": str(places().root)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+    """`python -m harness generate FOLDER` as a child, forked off an interpreter that has the libraries."""
+    own = environment(places().root)
+    output = folder.path / "child.log"
+    return with_libraries(own).start(
+        "harness", ["generate", str(folder.path)], cwd=Path.cwd(), environment=own, output=output
     )
 
 
 def finish(folder):
     """Run a child to its end."""
-    output, _ = (child := start(folder)).communicate()
-    assert child.returncode == 0, output.decode("utf-8", "replace")
+    assert start(folder).wait() == 0, (folder.path / "child.log").read_text("utf-8", "replace")
 
 
 def loads(folder):
@@ -58,10 +56,10 @@ def kill_when(folder, units, seconds):
     while child.poll() is None and (loads(folder) == before or len(landed(folder)) < units):
         time.sleep(0.01)
     try:
-        child.communicate(timeout=seconds)
+        child.wait(seconds)
     except subprocess.TimeoutExpired:
         child.kill()
-        child.communicate()
+        child.wait()
         return True
     return False
 

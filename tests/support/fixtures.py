@@ -6,11 +6,13 @@ So does the depth run.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+
+from harness.model.process import steering
 
 from .fake_engine import engine_arguments
 from .mini import (
@@ -24,6 +26,15 @@ from .mini import (
     make_tree,
     run_gates,
 )
+
+
+@pytest.fixture(autouse=True)
+def kernels_stay_steered() -> Iterator[None]:
+    """A test leaves the variables that steer kernels as it met them: a run keeps them for whoever goes on with it."""
+    before = steering()
+    yield
+    after = steering()
+    assert after == before, f"variables that steer kernels: before {before}, after {after}"
 
 
 @pytest.fixture(scope="session")

@@ -1,62 +1,70 @@
 """Sessions forked off an interpreter that has imported what is slow to import, so that each costs its own work only.
 
 A forked session is a process with its own files, environment, folder and search path, and it ends as an interpreter
-ends. What it starts itself isn't forked: smoke runs, parts made apart and xdist's workers are fresh interpreters, as
-everywhere. What an interpreter or a library reads when it starts can't be given to a fork: see `serves`.
+ends. So are its smoke run and the parts that it has made apart: processes of their own, with the hash seed that they
+ask for. xdist's workers, and whatever a session that isn't forked starts, are fresh interpreters, as everywhere. What
+an interpreter or a library reads when it starts can't be given to a fork: see `serves`.
 """
 
 import atexit
-import json
 import os
-import select
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-DRIVER = """
-import gc, importlib, json, os, sys
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-import pytest
-asked, replies = os.dup(0), os.dup(1)
-gc.freeze()
-for line in open(asked, "rb", closefd=False):
-    case = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(case["output"], os.O_WRONLY | os.O_CREAT, 0o600)
-        os.dup2(nothing, 0), os.dup2(output, 1), os.dup2(output, 2)
-        for one in (nothing, output, asked, replies):
-            os.close(one)
-        os.chdir(case["cwd"])
-        os.environ.clear()
-        os.environ.update(case["env"])
-        sys.path[:] = [case["cwd"], *case["path"], *sys.path[1:]]
-        sys.argv[:] = [pytest.__file__.replace("__init__", "__main__"), *case["arguments"]]
-        sys.exit(pytest.main(case["arguments"]))
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os.write(replies, b"%d\\n" % code)
-"""
+from harness.run.child import another_hash_seed
+
+from .forked_server import Forked, case_of, read_at_start, search_path
+
 # Libraries alone: what is planted before the harness is imported is met as in a fresh interpreter.
 LIBRARIES = ("numpy", "torch", "transformers.models.deepseek_v2.modeling_deepseek_v2")
-PLUGINS = ("-p", "xdist.plugin", "-p", "syrupy")
-READ_AT_START = ("PYTHON", "LD_", "MALLOC_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "PYTORCH_", "CUDA", "CUBLAS")
+SERVER = Path(__file__).with_name("forked_server.py")
+
+
+class Server:
+    """An interpreter with `modules` imported, started under `environment`."""
+
+    def __init__(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.start = read_at_start(environment)
+        self._folder = tempfile.TemporaryDirectory(prefix="pregate-forks-")
+        self.address = f"{self._folder.name}/socket"
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(self.address)
+            listening.listen()
+            self._process = subprocess.Popen(
+                [sys.executable, str(SERVER), str(listening.fileno()), *modules],
+                env={**environment},
+                stdin=subprocess.PIPE,  # closed when this process ends, however it ends
+                stdout=subprocess.DEVNULL,
+                pass_fds=[listening.fileno()],
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        """End it, and what was forked off it and still runs."""
+        with self._process, self._folder:
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
 
 
 class Forks:
-    """Sessions off one interpreter with `modules` imported. `environment` is what that starts under."""
+    """Sessions off one interpreter with `modules` imported. `environment` is what that starts under.
 
-    def __init__(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._start = _read_at_start(environment)
-        self._driver = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, *modules],
-            env={**environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+    `children`: whether what a session starts to generate, and its smoke session, is forked too, wherever a fork is the
+    same. A child has another hash seed than its session, and so comes off an interpreter of its own.
+    """
+
+    def __init__(self, modules: Sequence[str], environment: Mapping[str, str], *, children: bool = False) -> None:
+        self._own = Server(modules, environment)
+        self._servers = [self._own]
+        if children:
+            seed = another_hash_seed(environment.get("PYTHONHASHSEED", ""))
+            self._servers.append(Server(modules, {**environment, "PYTHONHASHSEED": seed}))
+        self._children = [(one.address, one.start) for one in self._servers] if children else []
 
     def serves(self, environment: Mapping[str, str]) -> bool:
         """Whether a fork is what a fresh interpreter under this environment would be.
@@ -64,38 +72,32 @@ class Forks:
         Not so where variables differ that are read when an interpreter or a library starts, nor where a folder of
         PYTHONPATH plants a `sitecustomize`.
         """
-        planted = any(Path(folder, "sitecustomize.py").exists() for folder in _search_path(environment))
-        return not planted and _read_at_start(environment) == self._start
+        planted = any(Path(folder, "sitecustomize.py").exists() for folder in search_path(environment))
+        return not planted and read_at_start(environment) == self._own.start
 
     def run(
         self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], output: Path, timeout_s: float
     ) -> int:
         """The exit code of `python -m pytest ARGUMENTS`; the negative signal where one ended it. Output to a file."""
-        case = {
-            "arguments": [*arguments],
-            "cwd": str(cwd),
-            "env": {**environment},
-            "path": _search_path(environment),
-            "output": str(output),
-        }
-        if self._driver.stdin is None or self._driver.stdout is None:
-            raise RuntimeError("the driver was started with pipes")
-        self._driver.stdin.write(json.dumps(case).encode() + b"\n")
-        self._driver.stdin.flush()
-        answered, _, _ = select.select([self._driver.stdout], [], [], timeout_s)
-        if not answered:
+        session = self.start("pytest", arguments, cwd=cwd, environment=environment, output=output)
+        try:
+            return session.wait(timeout_s)
+        except subprocess.TimeoutExpired:
             self.close()
-            raise subprocess.TimeoutExpired(["pytest", *arguments], timeout_s)
-        answer = self._driver.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"the driver ended before its session: exit code {self._driver.wait()}")
-        return int(answer)
+            raise
+
+    def start(
+        self, module: str, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], output: Path
+    ) -> Forked:
+        """`python -m MODULE ARGUMENTS`, begun; with what is used of a Popen. Output to a file."""
+        case = case_of(module, arguments, cwd=cwd, environment=environment, servers=self._children)
+        with output.open("wb") as stream:
+            return Forked(self._own.address, case, stream.fileno())
 
     def close(self) -> None:
-        """End the driver, and a session that is still running with it."""
-        with self._driver:
-            if self._driver.poll() is None:
-                os.killpg(self._driver.pid, signal.SIGKILL)
+        """End the interpreters, and a session that is still running with them."""
+        for one in self._servers:
+            one.close()
 
 
 _LIBRARIES: list[Forks] = []
@@ -105,15 +107,6 @@ def with_libraries(environment: Mapping[str, str]) -> Forks:
     """A test process's driver with `LIBRARIES`, started at the first call under that call's environment."""
     if not _LIBRARIES:
         own = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
-        _LIBRARIES.append(Forks(LIBRARIES, own))
+        _LIBRARIES.append(Forks(LIBRARIES, own, children=True))
         atexit.register(_LIBRARIES[0].close)
     return _LIBRARIES[0]
-
-
-def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    named = {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
-    return {name: value for name, value in named.items() if name != "PYTHONPATH"}
-
-
-def _search_path(environment: Mapping[str, str]) -> list[str]:
-    return [one for one in environment.get("PYTHONPATH", "").split(os.pathsep) if one]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .forked import PLUGINS, Forks
+from .forked import Forks
 from .mini import TIMEOUT_S, environment
 
 MODULES = (
@@ -59,9 +59,9 @@ def run_many(tree: Path, cases: Mapping[str, Case], scratch: Path, *, keep: Sequ
 def _run(forks: Forks, tree: Path, case: Case, folder: Path) -> Outcome:
     output = folder / "output.txt"
     code = forks.run(
-        [*case.arguments, *PLUGINS],
+        case.arguments,
         cwd=case.cwd or tree,
-        environment=environment(tree, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | dict(case.env)),
+        environment=environment(tree, case.env),
         output=output,
         timeout_s=TIMEOUT_S,
     )

@@ -27,7 +27,7 @@ from harness.records.base import convert
 from harness.records.protocol import AnyProtocol
 from harness.snapshots.store import accept, frozen_folder
 
-from .forked import PLUGINS, with_libraries
+from .forked import with_libraries
 
 PROJECT = Path(__file__).resolve().parents[2]
 MINI = "mini-behavior"
@@ -38,6 +38,7 @@ DEPTH = "mini-depth"
 BUDGET = 76  # tokens; nano's code cells end by themselves within it, its mathematics is cut
 TEST_MARK = "SEALEDTESTTEXT"
 TIMEOUT_S = 900
+SHOWN = 8000  # characters of a session's output
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +181,14 @@ def run_gates(
 ) -> Result:
     """`python -m pytest gates ARGUMENTS --protocol mini-behavior` in the tree, and the run folder it used or made.
 
-    Forked off an interpreter that has the libraries (see `forked`) wherever a fork is the same.
+    Forked off an interpreter that has the libraries (see `forked`) wherever a fork is the same. The end of its
+    output is printed, so that a test that fails shows it.
     """
     reports = tree / "reports"
     before = set(reports.glob("*/*"))
     named = [] if protocol is None else ["--protocol", protocol]
     code, output = _run_forked(tree, "gates", *arguments, *named, env=env, cwd=cwd)
+    print(output[-SHOWN:])
     made = [
         path
         for path in set(reports.glob("*/*")) - before
@@ -220,11 +223,9 @@ def _run_forked(
     forks = with_libraries(whole)
     if not forks.serves(whole):
         return run_pytest(tree, *arguments, env=env, cwd=cwd)
-    # Of the installed plugins some are refused by pytest once a library has imported them; these are what gates need.
-    whole |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "output")
-        code = forks.run([*arguments, *PLUGINS], cwd=cwd or tree, environment=whole, output=output, timeout_s=TIMEOUT_S)
+        code = forks.run(arguments, cwd=cwd or tree, environment=whole, output=output, timeout_s=TIMEOUT_S)
         return code, output.read_bytes().decode("utf-8", "replace")
 
 

@@ -7,12 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from pregate_support.absent import ABSENT
 
 from harness.canon import canonical_bytes
+from harness.cli.verify import verify
 from harness.errors import JournalError
 from harness.records.base import decode_json
-from harness.records.verification import Verification
+from harness.records.verification import Verification, VerifiedLine
+from harness.verify.attestation import SIGNED
+
+from .conftest import reseal
 
 
 def harness(*words: str, run: Path) -> subprocess.CompletedProcess[bytes]:
@@ -26,7 +31,7 @@ def test_a_run_is_verified_without_model_engine_or_network(run):
     done = harness("verify", str(run), run=run)
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode("ascii").splitlines()
-    assert lines[-1].startswith("mini-completion formal-1: holds (audit.json ")
+    assert lines[-1].startswith("mini-completion formal-1: holds, and the run passed (audit.json ")
     assert "files: holds: formal-1" in "\n".join(lines)
 
 
@@ -38,13 +43,48 @@ def test_a_fault_is_one_line_with_what_to_do(run):
     (line,) = [one for one in done.stdout.decode().splitlines() if one.startswith("files: fails")]
     assert "gold.json: expected " in line
     assert "Restore the file" in line
+    assert "formal-1: fails, and its audit record says that it passed (" in done.stdout.decode().splitlines()[-1]
 
 
 def test_what_cannot_be_checked_exits_with_2(run):
     """A folder without an audit record, and one that isn't there."""
     (run / "audit.json").unlink()
-    assert harness("verify", str(run), run=run).returncode == 2
-    assert harness("verify", str(run / "nothing"), run=run).returncode == 2
+    done = harness("verify", str(run), run=run)
+    assert (done.returncode, b": not checkable, and the run was NOT judged (audit.json none)" in done.stdout) == (
+        2,
+        True,
+    )
+    done = harness("verify", str(run / "nothing"), run=run)
+    assert (done.returncode, b"whether the run passed is unknown (audit.json none)" in done.stdout) == (2, True)
+
+
+def test_a_run_that_did_not_pass_is_never_said_to_have(run):
+    """Its records agree, so the exit code is 0; the last line says that it didn't pass."""
+    reseal(run, passed=False)
+    done = harness("verify", str(run), run=run)
+    last = done.stdout.decode().splitlines()[-1]
+    assert (done.returncode, "formal-1: holds, the records agree, and the run did NOT pass (" in last) == (0, True)
+    (run / "gold.json").write_bytes(b"{}")
+    last = harness("verify", str(run), run=run).stdout.decode().splitlines()[-1]
+    assert "formal-1: fails, and the run did NOT pass, by its audit record (" in last
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [("passed", "holds, and the run passed ("), ("not passed", "holds, the records agree, and the run did NOT pass (")],
+)
+def test_that_records_agree_is_not_that_the_run_passed(said, words, capsys, monkeypatch):
+    """Exit 0 is of the records; the last line has both."""
+    signed = VerifiedLine(step=SIGNED, state="none", where="", expected="", found="unsigned", todo="")
+    found = Verification(
+        schema=1, run="r", protocol="p", protocol_digest="d", audit_sha256="a", said=said, verdict="holds",
+        lines=(signed,),
+    )  # fmt: skip
+    monkeypatch.setattr("harness.cli.verify.verify_run", lambda *given, **named: found)
+    with pytest.raises(typer.Exit) as ended:
+        verify(Path("r"))
+    assert ended.value.exit_code == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"p r: {words}audit.json a); unsigned"
 
 
 def test_a_machine_reads_a_record(run):

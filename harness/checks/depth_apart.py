@@ -16,6 +16,7 @@ from harness.journal.folder import difference
 from harness.protocols.grids import RowKey, digest_variant
 from harness.records.depth import Gate, HiddenStage, TraceCell
 from harness.snapshots.content import origins_of, snapshot_bytes, tensor_snapshot
+from harness.snapshots.environments import in_terms_of
 from harness.snapshots.store import frozen_environment, tensors_name
 
 # In a unit's evidence, what says where in which run it belongs: the replay's grid is its own.
@@ -100,8 +101,8 @@ def frozen_tensors(evidence: SnapshotEvidence, row: RowKey) -> Differences:
         return tuple(found)
     found.append(_first_digest(row, stored, made))
     there = frozen_environment(run.loaded.results)
-    if there is not None and there != run.environment:
-        words = difference(msgspec.json.encode(run.environment), msgspec.json.encode(there))
+    if there is not None and there != (here := in_terms_of(there, run.environment)):
+        words = difference(msgspec.json.encode(here), msgspec.json.encode(there))
         found.append(differs(f"{cell_name(row)} environment", *words))
     return tuple(found)
 

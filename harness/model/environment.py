@@ -8,12 +8,13 @@ from typing import Any
 import torch
 
 from harness.errors import ModelError
-from harness.model.cpu import cpu_name
+from harness.model.cpu import cpu_instructions, cpu_name
 from harness.model.here import PACKAGES
 from harness.model.load import LoadedModel
 from harness.model.process import steering
 from harness.records.protocol import Software
 from harness.records.run import Deviation, Environment
+from harness.snapshots.environments import INSTRUCTIONS, VARIABLE
 
 
 def package_versions() -> dict[str, str]:
@@ -74,7 +75,8 @@ def _experts(loaded: LoadedModel) -> str:
 
 
 def _kernels() -> dict[str, str]:
-    return {f"env:{name}": value for name, value in steering().items()} | {
+    return {f"{VARIABLE}{name}": value for name, value in steering().items()} | {
+        INSTRUCTIONS: cpu_instructions(),
         "mkldnn": str(torch.backends.mkldnn.is_available()),  # type: ignore[no-untyped-call]
         "mkl": str(torch.backends.mkl.is_available()),  # type: ignore[no-untyped-call]
         "tf32_matmul": str(torch.backends.cuda.matmul.allow_tf32),

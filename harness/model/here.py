@@ -8,15 +8,13 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model.cpu import cpu_name
+from harness.model.cpu import cpu_instructions, cpu_name
 from harness.model.identity import digests_of_a_run
 from harness.protocols.load import LoadedProtocol
 from harness.records.run import Environment
-from harness.snapshots.environments import Machine
+from harness.snapshots.environments import Machine, best_kernels
 
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy")
-# The variable that names the processor's kernels for torch.
-CAPABILITY = "ATEN_CPU_CAPABILITY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,8 @@ class Here:
 def here() -> Machine:
     """Read it now."""
     packages = {name: _version(name).split("+")[0] for name in PACKAGES}
-    return Machine(packages=packages, python=platform.python_version(), cpu=cpu_name())
+    offered = cpu_instructions()
+    return Machine(packages, platform.python_version(), cpu_name(), offered, best_kernels(offered))
 
 
 def environment_here(loaded: LoadedProtocol, checkpoint: Path) -> Here:

@@ -12,7 +12,6 @@ import msgspec
 from harness.canon import digest
 from harness.difference.leaves import ABSENT
 from harness.errors import words
-from harness.model.here import CAPABILITY
 from harness.records.decoding import DecodeContract
 from harness.records.explanation import Aspect, AspectName, ChangeKind
 from harness.records.protocol import Execution, Placement
@@ -20,6 +19,7 @@ from harness.rerun.conditions import Conditions, device_for
 from harness.rerun.rows import BESIDE, row_changes
 from harness.rerun.rules import rule_changes
 from harness.rerun.trial import BySeed, Forward, Load, Program
+from harness.snapshots.environments import CAPABILITY, VARIABLE
 
 BETWEEN: ChangeKind = "between the sides"
 BESIDES: ChangeKind = "tried besides"
@@ -34,7 +34,7 @@ OTHERS: dict[str, tuple[object, ...]] = {
 # Of what `generate` is called by: what changes logits. The rest is the draws'.
 CONTRACT = {"cache": ("use_cache", "cache"), "repetition_penalty": ("repetition_penalty",)}
 LOWER = {"DEFAULT": "default", "AVX2": "avx2"}
-RECORDED = "kernels.env:"  # before the name of a variable
+RECORDED = f"kernels.{VARIABLE}"  # before the name of a variable
 NO_EXPERTS = "none"  # of a dense model
 NOT_SETTABLE: dict[AspectName, str] = {
     "libraries": "another version isn't installed in this environment",

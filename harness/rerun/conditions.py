@@ -31,8 +31,8 @@ from harness.records.protocol import (
 from harness.records.run import Environment, PlacementFacts
 from harness.rerun.rows import padded
 from harness.rerun.trial import ByArgmax, BySeed, ByTape, Executed, Forward, Load, Row
+from harness.snapshots.environments import VARIABLE
 
-VARIABLE = "env:"
 OWED_TODO = "Without it nothing says whether a folder has the side's weights: compare with a run, which records it."
 CHECKPOINT_TODO = "Name its folder with --checkpoint DIR; it may be given twice."
 

@@ -7,6 +7,8 @@ wrong (decision 0008). Tokens are compared everywhere. Reads no machine.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from harness.records.run import Environment
 
 # What decides the arithmetic first, then libraries, then the machine.
@@ -30,13 +32,36 @@ ORDER = (
 )
 
 
+# Members of `kernels`: what the processor offers, and before the name of a variable that steers.
+INSTRUCTIONS, VARIABLE = "cpu_instructions", "env:"
+# The variable that names the processor's kernels for torch.
+CAPABILITY = "ATEN_CPU_CAPABILITY"
+# Torch's choice of kernels, best first, by the instructions that it asks for (ATen's dispatch of x86).
+LEVELS = {
+    "AVX512": frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"}),
+    "AVX2": frozenset({"avx2", "fma"}),
+}
+
+
+def best_kernels(instructions: str) -> str:
+    """What torch chooses by itself on an x86 processor with these; empty where they don't say."""
+    offered = set(instructions.split())
+    return next((level for level, needed in LEVELS.items() if needed <= offered), "")
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Package versions (torch's without its build label), interpreter and CPU."""
+    """Package versions (torch's without its build label), interpreter and processor.
+
+    A processor's name is often its family's, so what it offers belongs to it: `instructions` as the system names them,
+    `kernels` as torch chooses by them. Empty: not known.
+    """
 
     packages: dict[str, str]
     python: str
     cpu: str
+    instructions: str = ""
+    kernels: str = ""
 
     def differences(self, environment: Environment) -> list[tuple[str, str, str]]:
         """(name, recorded, here) of everything in which a recorded environment can't be this machine's."""
@@ -44,13 +69,32 @@ class Machine:
         named = sorted({*recorded.packages, *self.packages})
         pairs = [(name, recorded.packages.get(name, "none"), self.packages.get(name, "none")) for name in named]
         pairs += [("python", recorded.python, self.python), ("cpu", recorded.cpu, self.cpu)]
-        return [pair for pair in pairs if pair[1] != pair[2]]
+        return [pair for pair in (*pairs, _offered(recorded, self)) if pair[1] != pair[2]]
+
+
+def _offered(recorded: Machine, here: Machine) -> tuple[str, str, str]:
+    """The instructions where both sides know them, else what torch chooses by them; what isn't known never differs."""
+    if recorded.instructions and here.instructions:
+        return INSTRUCTIONS, recorded.instructions, here.instructions
+    known = bool(recorded.kernels and here.kernels)
+    return "cpu_capability", recorded.kernels if known else "", here.kernels if known else ""
 
 
 def machine_of(environment: Environment) -> Machine:
-    """The machine that an environment was recorded on."""
+    """The machine that an environment was recorded on; kernels that a variable chose say nothing of it."""
     packages = {name: version.split("+")[0] for name, version in environment.packages.items()}
-    return Machine(packages=packages, python=environment.python, cpu=environment.cpu)
+    instructions = environment.kernels.get(INSTRUCTIONS, "")
+    steered = f"{VARIABLE}{CAPABILITY}" in environment.kernels
+    kernels = best_kernels(instructions) or ("" if steered else environment.cpu_capability)
+    return Machine(packages, environment.python, environment.cpu, instructions, kernels)
+
+
+def in_terms_of(recorded: Environment, found: Environment) -> Environment:
+    """The second as far as the first is a record of it: one made before instructions were recorded says none."""
+    if INSTRUCTIONS in recorded.kernels:
+        return found
+    kernels = {name: one for name, one in found.kernels.items() if name != INSTRUCTIONS}
+    return msgspec.structs.replace(found, kernels=kernels)
 
 
 def tensors_apart(one: Environment, other: Environment) -> list[tuple[str, str, str]]:

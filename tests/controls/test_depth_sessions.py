@@ -190,6 +190,10 @@ def test_a_digest_against_the_frozen_ones(depth_case: Case, judge_depth: Judge) 
 
 ELSEWHERE: dict[str, tuple[dict[str, Any], str]] = {
     "processor": ({"cpu": "another processor"}, "cpu: expected another processor, found "),
+    "instructions": (
+        {"kernels": lambda old: old | {"cpu_instructions": "mmx"}},
+        "cpu_instructions: expected mmx, found ",
+    ),
     "interpreter": ({"python": "2.7.18"}, "python: expected 2.7.18, found "),
     "package": ({"packages": lambda old: old | {"numpy": "1.0"}}, "numpy: expected 1.0, found "),
     "package more": ({"packages": lambda old: old | {"other": "1.0"}}, "other: expected 1.0, found none"),

@@ -1,6 +1,7 @@
 """Settings of the process, generators and environment: set, read back, and refused where they don't hold."""
 
 import os
+import platform
 import random
 import sys
 
@@ -11,8 +12,10 @@ import torch
 
 from harness.canon import digest
 from harness.errors import ModelError
+from harness.model import cpu as cpu_module
 from harness.model import environment as environment_module
 from harness.model import process as process_module
+from harness.model.cpu import cpu_instructions, cpu_name
 from harness.model.environment import package_versions, read_environment, software_deviations
 from harness.model.here import PACKAGES, Machine, environment_here, here
 from harness.model.identity import checkpoint_digests
@@ -20,6 +23,7 @@ from harness.model.process import ALLOCATOR, CUBLAS, apply_settings, process_ide
 from harness.model.rng import rng_states
 from harness.records.protocol import Software
 from harness.records.run import NoDevice
+from harness.snapshots.environments import CAPABILITY, best_kernels
 
 
 @pytest.fixture
@@ -224,7 +228,8 @@ def test_this_machine_has_no_difference_to_its_own_environment(resident, effecti
     assert set(here().packages) == set(PACKAGES)
 
 
-MACHINE = Machine(packages={"torch": "2.13.0", "numpy": "2.4.6"}, python="3.11.7", cpu="one")
+FULL = "avx2 avx512bw avx512dq avx512f avx512vl fma"
+MACHINE = Machine({"torch": "2.13.0", "numpy": "2.4.6"}, "3.11.7", "one", FULL, "AVX512")
 PACKAGED = {"torch": "2.13.0+cpu", "numpy": "2.4.6"}
 DIFFERENCES = {
     "none": ({}, []),
@@ -236,6 +241,22 @@ DIFFERENCES = {
     "no packages": ({"packages": {}}, [("numpy", "none", "2.4.6"), ("torch", "none", "2.13.0")]),
     "python": ({"python": "3.11.8"}, [("python", "3.11.8", "3.11.7")]),
     "cpu": ({"cpu": "another"}, [("cpu", "another", "one")]),
+    "instructions": (
+        {"kernels": {"cpu_instructions": "avx2 fma"}},
+        [("cpu_instructions", "avx2 fma", FULL)],
+    ),
+    "kernels of a record without instructions": (
+        {"kernels": {}, "cpu_capability": "AVX2"},
+        [("cpu_capability", "AVX2", "AVX512")],
+    ),
+    "kernels that a variable chose": (
+        {"kernels": {"env:ATEN_CPU_CAPABILITY": "avx2"}, "cpu_capability": "AVX2"},
+        [],
+    ),
+    "kernels chosen lower on the same processor": (
+        {"kernels": {"cpu_instructions": FULL}, "cpu_capability": "AVX2"},
+        [],
+    ),
     "all": (
         {"packages": PACKAGED | {"numpy": "2.4.7"}, "python": "3.12.0", "cpu": "another"},
         [("numpy", "2.4.7", "2.4.6"), ("python", "3.12.0", "3.11.7"), ("cpu", "another", "one")],
@@ -249,9 +270,61 @@ def test_a_machine_names_everything_that_differs(resident, effective, name):
     changes, expected = DIFFERENCES[name]
     recorded = msgspec.structs.replace(
         read_environment(resident, effective, {}),
-        **({"packages": PACKAGED, "python": "3.11.7", "cpu": "one"} | changes),
+        **({"packages": PACKAGED, "python": "3.11.7", "cpu": "one", "kernels": {"cpu_instructions": FULL}} | changes),
     )
     assert MACHINE.differences(recorded) == expected
+
+
+LEVELS = {
+    "": "",
+    "avx fma": "",
+    "avx avx2 fma": "AVX2",
+    "avx2": "",
+    "avx2 avx512f avx512bw fma": "AVX2",
+    FULL: "AVX512",
+    f"amx_bf16 {FULL} avx512_vnni": "AVX512",
+    "asimd bf16 sve": "",
+}
+
+
+@pytest.mark.parametrize("offered", LEVELS)
+def test_kernels_follow_from_instructions(offered):
+    """As torch asks for them; nothing is said of a processor of another kind."""
+    assert best_kernels(offered) == LEVELS[offered]
+
+
+def test_instructions_are_those_that_torch_chose_by():
+    """On this machine, where no variable steers: what the system names and what a loaded torch says agree."""
+    if CAPABILITY not in os.environ and best_kernels(cpu_instructions()):
+        assert best_kernels(cpu_instructions()) == torch.backends.cpu.get_cpu_capability()
+
+
+CPUINFO = """processor\t: 0
+model name\t: A Processor
+flags\t\t: fpu sse4_2 fma avx aes avx2 avx512f f16c amx_tile avx
+
+processor\t: 1
+model name\t: Another
+flags\t\t: fpu
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "instructions"),
+    [
+        (CPUINFO, "A Processor", "amx_tile avx avx2 avx512f f16c fma"),
+        ("processor: 0\nFeatures\t: fp asimd sve bf16 i8mm\n", None, "asimd bf16 i8mm sve"),
+        ("", None, ""),
+        (None, None, ""),
+    ],
+)
+def test_a_processor_is_read_from_its_system(tmp_path, monkeypatch, text, name, instructions):
+    """Its first processor: name, and vector instructions sorted, each once; without such a file neither is made up."""
+    if text is not None:
+        (tmp_path / "cpuinfo").write_text(text)
+    monkeypatch.setattr(cpu_module, "CPUINFO", tmp_path / "cpuinfo")
+    assert cpu_instructions() == instructions
+    assert cpu_name() == (name or platform.processor() or "unknown")
 
 
 def test_a_package_that_is_not_installed_is_said(monkeypatch):

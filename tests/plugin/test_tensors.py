@@ -35,7 +35,8 @@ def frozen_tree(root: Path, **environment) -> Places:
     (tree.models / "nano" / "checkpoint").symlink_to(PROJECT / "fixtures/models/nano/checkpoint")
     loaded = load_protocol("nano-depth", tree)
     own = here()
-    made = {"packages": own.packages, "python": own.python, "cpu": own.cpu} | environment
+    made: dict[str, object] = {"packages": own.packages, "python": own.python, "cpu": own.cpu}
+    made |= {"kernels": {"cpu_instructions": own.instructions}} | environment
     for grid in ("formal", "replay"):
         run = tree.reports / "nano-depth" / f"{grid}-1"
         folder = land_traces(run, loaded, grid=grid, tokens=1, environment=environment_of(loaded, **made))

@@ -12,9 +12,12 @@ from harness.places import Places
 from harness.protocols.load import load_protocol
 from harness.run import comparable as module
 from harness.run.comparable import not_comparable
+from harness.snapshots.environments import in_terms_of
 from harness.snapshots.store import frozen_folder
 
-MACHINE = Machine(packages={"torch": "2.13.0", "numpy": "2.4.6"}, python="3.11.7", cpu="a processor")
+MACHINE = Machine({"torch": "2.13.0", "numpy": "2.4.6"}, "3.11.7", "a processor", "avx2 avx512f fma", "AVX512")
+OFFERED = {"kernels": {"mkl": "True", "cpu_instructions": "avx2 avx512f fma"}}
+STEERED = {"kernels": {"mkl": "True", "env:ATEN_CPU_CAPABILITY": "avx2"}}
 START = "tensor digests belong to another environment ("
 
 
@@ -50,8 +53,9 @@ def test_this_machines_own_digests_are_comparable(depth, freeze):
     """What was frozen here, with torch's build label or without it."""
     own = here()
     for torch in (own.packages["torch"], f"{own.packages['torch']}+cpu"):
-        tree = freeze(packages=own.packages | {"torch": torch}, python=own.python, cpu=own.cpu)
-        assert not_comparable(depth, tree) is None
+        held = {"packages": own.packages | {"torch": torch}, "python": own.python, "cpu": own.cpu}
+        for kernels in ({"cpu_instructions": own.instructions}, {}):
+            assert not_comparable(depth, freeze(**held, kernels=kernels, cpu_capability=own.kernels)) is None
 
 
 REASONS = {
@@ -65,6 +69,14 @@ REASONS = {
     "a package more": (
         {"packages": {"torch": "2.13.0", "numpy": "2.4.6", "kernels": "1"}},
         "kernels: expected 1, found none",
+    ),
+    "instructions": (
+        {"kernels": {"cpu_instructions": "avx2 fma"}},
+        "cpu_instructions: expected avx2 fma, found avx2 avx512f fma",
+    ),
+    "one name, other kernels, no instructions recorded": (
+        {"cpu_capability": "AVX2"},
+        "cpu_capability: expected AVX2, found AVX512",
     ),
     "two": (
         {"cpu": "another", "python": "3.12.1"},
@@ -82,11 +94,31 @@ def test_another_machine_is_said(depth, freeze, monkeypatch, reason):
     assert not_comparable(depth, freeze(**changes)) == f"{START}{words})"
 
 
-@pytest.mark.parametrize("changes", [{"threads": 7}, {"kernels": {}}, {"generation_config": {}}, {"checkpoint": {}}])
+OWN = [
+    {"threads": 7},
+    {"kernels": {}},
+    {"generation_config": {}},
+    {"checkpoint": {}},
+    OFFERED,
+    OFFERED | {"cpu_capability": "AVX2"},  # the processor offers more: who chose less is to be told
+    STEERED | {"cpu_capability": "AVX2"},
+]
+
+
+@pytest.mark.parametrize("changes", OWN)
 def test_what_the_session_itself_sets_is_no_reason(depth, freeze, monkeypatch, changes):
     """Threads, kernels and checkpoint are the protocol's: where they differ, the comparison itself must fail."""
     monkeypatch.setattr(module, "here", lambda: MACHINE)
     assert not_comparable(depth, freeze(**changes)) is None
+
+
+def test_a_record_made_before_instructions_were_is_compared_in_its_own_terms(depth):
+    """What it couldn't hold isn't named as what differs; what both hold is."""
+    older, newer = environment_of(depth), environment_of(depth, kernels={"mkl": "True", "cpu_instructions": "avx2"})
+    assert in_terms_of(older, newer) == older
+    assert in_terms_of(newer, older) == older
+    other = environment_of(depth, kernels={"mkl": "True", "cpu_instructions": "avx512f"})
+    assert in_terms_of(newer, other) == other
 
 
 def test_a_damaged_environment_is_refused(depth, freeze):

@@ -66,6 +66,11 @@ _INTERVAL = re.compile(
 )
 
 
+# A clause that says where, before the clause that says what: "Under plain, 3/4 cells ended".
+_OPENING = re.compile(r"\s{0,3}(?:(?:under|in|for|on|with|within|along|at|of)\b|在|对|于|按)", re.IGNORECASE)
+NAMED = ("domain", "condition", "edge", "tape")
+
+
 _WORD_BEFORE = re.compile(r"[A-Za-z0-9-]{1,40}$")
 _WORD_AFTER = re.compile(r"[A-Za-z0-9]{1,40}")
 
@@ -99,17 +104,26 @@ def check_text(document: str, view: RunView, claims: Claims, registration: Regis
 def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Finding]:
     names = own_names(view.loaded.protocol)
     whole = facets_in(f"{sentence.labels} {sentence.text}", names)
+    opening = Facets()
     for start, clause in _clauses(sentence.text):
         own_words = facets_in(f"{sentence.labels} {clause}", names)
         said = _said(sentence, start, own_words, whole, names)
+        said |= _unnamed(said, opening)
         figures = list(quoted(clause)) or list(_bare(sentence, clause, said))
+        opening = own_words if not figures and _OPENING.match(clause) else Facets()
         yield from _unnumbered(sentence, start, clause, said, known) if not figures else ()
         yield from _shares(sentence, start, clause, said, known)
         for one in figures:
             line = sentence.line(start + one.start)
             if is_unwritten(clause, one.start) or _NOT.search(clause[: one.start]):
                 continue
-            if one.cells and _is_size(one, clause, own_words, said):
+            if one.things in ("sources", "tapes") and not known.own.has(one):
+                counts = known.own.counts[one.things]
+                expected = " or ".join(f"{count} {one.things}" for count in sorted(counts)[-2:])
+                yield Finding(line, "figure", expected, one.words)
+            elif one.things == "tapes" and one.form in ("all", "count"):
+                continue
+            elif one.things == "cells" and _is_size(one, clause, own_words, said):
                 own = known.own.within(f"{sentence.labels} {sentence.text}", whole)
                 if not sized(one, own):
                     expected = " or ".join(f"{cells} cells" for cells in sorted(own)[-2:])
@@ -137,9 +151,7 @@ def _bare(sentence: Sentence, clause: str, said: Facets) -> Iterator[Quoted]:
     match = _NUMBER.fullmatch(clause)
     counts = said.apart or said.measure & OUTCOMES
     if match and counts and not _PLACE.search(f"{sentence.labels} {sentence.text}"):
-        yield Quoted(
-            "count", match[1], (Decimal(match[1].replace(",", "")),), match.start(1), match.end(1), cells=False
-        )
+        yield Quoted("count", match[1], (Decimal(match[1].replace(",", "")),), match.start(1), match.end(1), "")
 
 
 def _sets(clause: str, one: Quoted) -> bool:
@@ -155,7 +167,11 @@ def _unnumbered(sentence: Sentence, start: int, clause: str, said: Facets, known
     if match is None or is_negated(sentence, (start + match.start(), start + match.end())):
         return
     facts = _outcomes(known, said, sentence.text)
-    whole = not facts or any(fact.count == fact.of for fact in facts) or bool(_THOSE.match(clause, match.end()))
+    whole = (
+        (not facts and not said.tape)
+        or any(fact.count == fact.of for fact in facts)
+        or bool(_THOSE.match(clause, match.end()))
+    )
     again = said.apart & AGAIN if _SAME.search(sentence.text) else said.apart & {"replay"}
     whole = whole and again <= known.again
     if not whole:
@@ -184,7 +200,8 @@ def _outcomes(known: Supported, said: Facets, text: str) -> list[Fact]:
     facts = [fact for fact in known.about(said) if fact.facets.measure & outcomes and fact.facets.within(said)]
     if not _BASELINE.search(text):
         facts = [fact for fact in facts if not _BASELINE.search(fact.where)]
-    return [fact for fact in facts if fact.facets.domain <= said.domain] or facts  # a domain's alone aren't all
+    facts = [fact for fact in facts if fact.facets.domain <= said.domain] or facts  # a domain's alone aren't all
+    return [fact for fact in facts if fact.of == max(one.of for one in facts)]  # nor are those of one kind of judge
 
 
 def _clauses(text: str) -> Iterator[tuple[int, str]]:
@@ -198,14 +215,14 @@ def _clauses(text: str) -> Iterator[tuple[int, str]]:
 def _said(sentence: Sentence, start: int, clause: Facets, whole: Facets, names: OwnNames) -> Facets:
     """What a figure's clause is about: its own words; else its sentence's, its lead's, its heading's.
 
-    A domain, and what was made again, before a colon are those of the clause after it. What was made again stays so
+    A name before a colon, and what was made again, are those of the clause after it. What was made again stays so
     over a list or table that such a sentence introduces, or under such a heading alone.
     """
     lead = facets_in(_introduction(sentence.lead), names)
     heading = facets_in(sentence.headings[-1] if sentence.headings else "", names)
     if label := _COLON.search(sentence.text, max(0, start - 60), start):
         named = facets_in(label[1], names)
-        clause |= Facets(apart=named.apart, domain=frozenset() if clause.domain else named.domain)
+        clause |= Facets(apart=named.apart) | _unnamed(clause, named)
     if sentence.item or sentence.labels:
         clause |= Facets(apart=lead.apart)
     if not clause.apart and not clause.measure:
@@ -213,6 +230,11 @@ def _said(sentence: Sentence, start: int, clause: Facets, whole: Facets, names: 
     if heading.apart and not heading.measure:
         clause |= Facets(apart=heading.apart)
     return clause
+
+
+def _unnamed(clause: Facets, before: Facets) -> Facets:
+    """The names that stand before a clause, of each kind that it names none of itself."""
+    return Facets(**{kind: getattr(before, kind) for kind in NAMED if not getattr(clause, kind)})
 
 
 def _introduction(lead: str) -> str:

@@ -40,6 +40,8 @@ def placement_recorded(evidence: RunEvidence, row: RowKey) -> Differences:
         ("memory of a process that made units", True, _memory_noted(evidence)),
         *_coherent(facts, evidence.loaded.profile.shape.dense_layers),
     ]
+    if registered is not None:
+        pairs += _on_device(facts, registered, evidence.loaded.protocol.execution.device)
     if registered is not None and not _listed_map(spec, facts, registered):
         pairs += _as_registered(facts, registered)
     elif not spec.port:
@@ -79,6 +81,18 @@ def _coherent(facts: PlacementFacts, dense_layers: int) -> tuple[tuple[str, obje
         ("offloaded MoE layers", [layer for layer in layers if layer >= dense_layers], [*facts.offloaded_moe_layers]),
         ("offloaded bytes", bool(facts.offloaded), away),
     )
+
+
+def _on_device(facts: PlacementFacts, registered: Placement, device: str) -> tuple[tuple[str, object, object], ...]:
+    """What isn't offloaded lies on the registered kind of device: by the map, and by where the bytes are."""
+    wanted = [device if registered.gpu_memory == "none" else "cuda"]
+    mapped = {place for place in facts.device_map.values() if place != registered.offload_device}
+    held = {place for place in facts.parameter_bytes if not place.startswith("offloaded:")}
+    kinds = (
+        (name, sorted({place.partition(":")[0] for place in there}))
+        for name, there in (("map", mapped), ("bytes", held))
+    )
+    return tuple((f"devices of the {name}", wanted, found) for name, found in kinds)
 
 
 def _as_registered(facts: PlacementFacts, registered: Placement) -> list[tuple[str, object, object]]:

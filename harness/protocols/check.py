@@ -34,6 +34,7 @@ from harness.records.protocol import (
 )
 from harness.selection import selection_rank
 
+THREADS = 1024  # in one process; none, or less, is a number that no library takes
 LONGEST = 200  # a file system's 255, less what a write in progress adds
 
 
@@ -112,6 +113,11 @@ def _check_runs(protocol: RegisteredProtocol, where: str) -> None:
     grids = set(protocol.grids)
     placements = {placement.id for placement in protocol.placements}
     known(f"{where}: placement", protocol.placement, placements)
+    threads = {"execution": protocol.execution.threads}
+    if isinstance(protocol, BehaviorProtocol):
+        threads |= {f"row_determinism.{one.id}": one.threads for one in protocol.row_determinism.variants}
+    for name, number in threads.items():
+        require(0 < number <= THREADS, f"{where}: {name}.threads", expected=f"from 1 to {THREADS}", found=number)
     replay = protocol.independent_replay
     pairs = [protocol.placement_equivalence] if isinstance(protocol, GenerationProtocol) else []
     for rule in (*pairs, replay):

@@ -68,6 +68,12 @@ _INTERVAL = re.compile(
 
 # A clause that says where, before the clause that says what: "Under plain, 3/4 cells ended".
 _OPENING = re.compile(r"\s{0,3}(?:(?:under|in|for|on|with|within|along|at|of)\b|在|对|于|按)", re.IGNORECASE)
+# That something is the registered run, and not what a port deviates from.
+_REGISTERED = re.compile(
+    r"\b(?:is|are|was|were|as) (?:the|a|our|this) registered (?:run|result|study|experiment|protocol)\b"
+    r"|(?:是|为|即|作为)(?:本|这个|预)?(?:登记|注册)的?(?:运行|结果|实验|研究)",
+    re.IGNORECASE,
+)
 NAMED = ("domain", "condition", "edge", "tape")
 
 
@@ -288,12 +294,24 @@ def _attempts(sentence: Sentence, on_record: Tried) -> Iterator[Finding]:
             yield Finding(sentence.line(start), "attempts", str(on_record), sentence.text[start:end])
 
 
+def _however_written(name: str) -> str:
+    """A pattern of a name whose words are apart by any few blanks or one kind of hyphen."""
+    words = [re.escape(word) for word in re.split(r"[\s-]+", name) if word]
+    return r"[\s\u2010-\u2015-]{1,3}".join(words)
+
+
 def _names(sentence: Sentence, view: RunView) -> Iterator[Finding]:
-    """A port's result has its name with "(port)", and on random weights with theirs, and no other."""
+    """A port's result has its name with "(port)", and on random weights with theirs, and no other.
+
+    Nor is it said to be the registered one.
+    """
     if not view.spec.port:
         return
     name = view.loaded.protocol.result_name
     after = r"\s{1,2}".join(re.escape(word) for word in result_name(view).removeprefix(name).split())
-    for match in re.finditer(re.escape(name), sentence.text, re.IGNORECASE):
+    for match in _REGISTERED.finditer(sentence.text):
+        if not is_negated(sentence, match.span()):
+            yield Finding(sentence.line(match.start()), "name", result_name(view), match[0])
+    for match in re.finditer(_however_written(name), sentence.text, re.IGNORECASE):
         if not re.match(r"\s{0,2}" + after, sentence.text[match.end() :], re.IGNORECASE):
             yield Finding(sentence.line(match.start()), "name", result_name(view), match[0])

@@ -21,7 +21,10 @@ APART: Mapping[str, str] = {
     r"|已完成的?格",
     "any_frozen": r"snapshot|frozen result|快照",
 }
-_SUCCESS = r"\bsucce(eds?|eded|eding|ss(es)?)\b|成功(?!地|复|重|再|返回|生成|运行|执行)"
+_SUCCESS = (
+    r"\bsucce(eds?|eded|eding|ss(es)?)\b|\b(correct|right)ly\b|\b(is|are|was|were|be) right\b"
+    r"|成功(?!地|复|重|再|返回|生成|运行|执行)"
+)
 MEASURES: Mapping[str, str] = {
     "natural_eos": r"\bEOS\b(?! ?(state|状态))|natural|ended by (itself|themselves)|自然",
     "truncated": r"truncat|\bcut\b|cut off|budget.?(truncat|stop)|截断",

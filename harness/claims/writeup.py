@@ -6,7 +6,7 @@ found. A figure is looked for among those of its own matter: a replay's, a domai
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -134,11 +134,21 @@ def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Fi
                 if not sized(one, own):
                     expected = " or ".join(f"{cells} cells" for cells in sorted(own)[-2:])
                     yield Finding(line, "figure", expected, one.words)
-            elif not holds(known, one, said, alone=len(figures) == 1 and not _sets(clause, one)):
+            elif not (
+                holds(known, one, said, alone=len(figures) == 1 and not _sets(clause, one))
+                and _is_of_all(known, one, said, sentence.text)
+            ):
                 yield _unlike(line, known, said, one.words)
             elif _needs_diagnostics(known, one, said) and not any(map(_DIAGNOSTICS.search, sentence.headings)):
                 expected = "a completion-conditioned figure under a heading Diagnostics only"
                 yield Finding(line, "diagnostic", expected, one.words)
+
+
+def _is_of_all(known: Supported, one: Quoted, said: Facets, text: str) -> bool:
+    """Whether a percentage of an outcome is of all that its clause names: nothing in it says that it is of a part."""
+    measures = () if said.apart or one.form != "percentage" else said.measure & OUTCOMES
+    facts = [fact for name in measures for fact in _outcomes(known, replace(said, measure=frozenset({name})), text)]
+    return not facts or any(fact.shows(one) for fact in facts)
 
 
 def _unlike(line: int, known: Supported, said: Facets, words: str) -> Finding:

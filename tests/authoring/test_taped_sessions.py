@@ -127,6 +127,10 @@ def counted(formal, tree):
         "Success: 48/48.",
         "48 cells succeeded.",
         "All cells succeeded.",
+        "The success rate is 100%.",
+        "100% of the cells succeeded.",
+        "The answer was right in 48/48 cells.",
+        "The model answered correctly in 48 of 48 cells.",
         "全部格都成功。",
         "48 格成功。",
         "Drawn under 4 tapes.",
@@ -154,6 +158,8 @@ def test_a_write_up_counts_what_it_says(findings, counted, text):
     [
         "{0.succeeded.count}/48 cells succeeded.",
         "Success: {0.succeeded.count} of 48.",
+        "The success rate is {1}%.",
+        "In the domain t 100% of the cells succeeded.",
         "4 sources under 4 conditions and 3 tapes, 2 sources in each domain.",
         "Drawn under three tapes, {0.natural_eos.count} of 48 cells ended by EOS.",
         "Under tapes T0 to T2, {0.natural_eos.count} of 48 cells ended by EOS.",
@@ -164,7 +170,8 @@ def test_a_write_up_counts_what_it_says(findings, counted, text):
 def test_a_write_up_may_say_what_the_run_has(findings, counted, text):
     """The control of the sentences above."""
     groups, _ = counted
-    assert findings(text.format(groups["", ""])) == []
+    whole = groups["", ""]
+    assert findings(text.format(whole, 100 * whole.succeeded.count / whole.succeeded.of)) == []
 
 
 def test_a_write_up_gives_a_comparison_its_own_counts(findings, counted):

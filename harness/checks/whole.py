@@ -39,9 +39,8 @@ def placement_recorded(evidence: RunEvidence, row: RowKey) -> Differences:
         ("parameter bytes", True, sum(facts.parameter_bytes.values()) > 0),
         ("memory of a process that made units", True, _memory_noted(evidence)),
         *_coherent(facts, evidence.loaded.profile.shape.dense_layers),
+        *on_device(evidence),
     ]
-    if registered is not None:
-        pairs += _on_device(facts, registered, evidence.loaded.protocol.execution.device)
     if registered is not None and not _listed_map(spec, facts, registered):
         pairs += _as_registered(facts, registered)
     elif not spec.port:
@@ -83,16 +82,22 @@ def _coherent(facts: PlacementFacts, dense_layers: int) -> tuple[tuple[str, obje
     )
 
 
-def _on_device(facts: PlacementFacts, registered: Placement, device: str) -> tuple[tuple[str, object, object], ...]:
-    """What isn't offloaded lies on the registered kind of device: by the map, and by where the bytes are."""
-    wanted = [device if registered.gpu_memory == "none" else "cuda"]
+def on_device(evidence: RunEvidence) -> tuple[tuple[str, object, object], ...]:
+    """What isn't offloaded lies on the registered kind of device: by the map, and by where the bytes are.
+
+    Nothing is asked of a port's own placement.
+    """
+    facts, protocol = evidence.placement, evidence.loaded.protocol
+    registered = next((one for one in protocol.placements if one.id == evidence.spec.placement), None)
+    if registered is None:
+        return ()
+    wanted = [protocol.execution.device if registered.gpu_memory == "none" else "cuda"]
     mapped = {place for place in facts.device_map.values() if place != registered.offload_device}
     held = {place for place in facts.parameter_bytes if not place.startswith("offloaded:")}
-    kinds = (
-        (name, sorted({place.partition(":")[0] for place in there}))
-        for name, there in (("map", mapped), ("bytes", held))
+    found = (
+        (name, sorted({one.partition(":")[0] for one in there})) for name, there in (("map", mapped), ("bytes", held))
     )
-    return tuple((f"devices of the {name}", wanted, found) for name, found in kinds)
+    return tuple((f"devices of the {name}", wanted, kinds) for name, kinds in found)
 
 
 def _as_registered(facts: PlacementFacts, registered: Placement) -> list[tuple[str, object, object]]:

@@ -16,6 +16,7 @@ from harness.errors import ProtocolError
 from harness.files import file_sha256
 from harness.model.official import Official
 from harness.places import Places
+from harness.protocols.check_study import salt_named_by
 from harness.protocols.check_taped_study import RULE, tapes_named_by
 from harness.protocols.load import read_protocol
 from harness.protocols.modules import module_file
@@ -129,7 +130,7 @@ def _conditions(answers: Answers) -> tuple[list[dict[str, Any]], list[dict[str, 
 def _data(answers: Answers, tree: Places) -> dict[str, Any]:
     return {
         "inputs": [_input(source, tree) for source in answers.sources],
-        "selection": {"rule": "sha256-salt-domain-source", "salt": f"{answers.id}-source-selection-v1"},
+        "selection": {"rule": "sha256-salt-domain-source", "salt": salt_named_by(answers.id)},
         "domains": [_domain(source) for source in answers.sources],
     }
 

@@ -1,6 +1,7 @@
 """Generation checks (R04 4-6): calls that return, the contract as read back, steps, outputs, generators."""
 
 import json
+import re
 from collections.abc import Iterator
 
 from harness.canon import text_sha256
@@ -18,6 +19,7 @@ from harness.records.run import Environment, RngStates
 from harness.records.sampling import SampledContract
 from harness.records.taped import TapedContract
 
+_CUDA = re.compile(r"cuda(?::(\d{1,4}))?")
 NEUTRAL = ("null", "0", "0.0", "false")
 
 
@@ -182,7 +184,7 @@ def rng_untouched(evidence: RunEvidence, row: RowKey) -> Differences:
     What the seed gives is computed here, without torch.
     """
     unit, seeded = evidence.batch(row), _seeded(evidence)
-    found = []
+    found = [*gpus_listed(evidence, row)]
     for name in STATES:
         wanted, before, after = (getattr(states, name) for states in (seeded, unit.rng_before, unit.rng_after))
         if before != wanted:
@@ -190,6 +192,19 @@ def rng_untouched(evidence: RunEvidence, row: RowKey) -> Differences:
         if before != after:
             found.append(differs(f"{cell_name(row)} {name} generator", before, after))
     return tuple(found)
+
+
+def gpus_listed(evidence: RunEvidence, row: RowKey) -> Differences:
+    """Every GPU that holds parameters is one of the environment's, whose generators are the ones that are held."""
+    facts, listed = evidence.placement, len(evidence.environment.gpus)
+    indices = [
+        int(found[1] or 0)
+        for one in (*facts.device_map.values(), *facts.parameter_bytes)
+        if (found := _CUDA.fullmatch(one))
+    ]
+    least = max(indices, default=-1) + 1
+    where = f"{cell_name(row)} GPUs of the environment"
+    return (differs(where, f"{least} or more", listed),) if listed < least else ()
 
 
 def _seeded(evidence: RunEvidence) -> RngStates:

@@ -15,7 +15,7 @@ from harness.checks.prompts import batch_alignment, prompt_hashes
 from harness.checks.sampled_run import drawn_as_registered
 from harness.checks.sampling import replay_exact
 from harness.checks.taped_run import drawn_under_tape
-from harness.checks.whole import layer_offloaded, offload_wanted
+from harness.checks.whole import layer_offloaded, offload_wanted, on_device
 from harness.compare import common_prefix
 from harness.evidence import Differences, PairEvidence, RunEvidence, VariantEvidence, cell_name, differs
 from harness.protocols.grids import RowKey
@@ -44,6 +44,7 @@ def placement_equivalence(pair: PairEvidence, row: RowKey) -> Differences:
         ("device maps", "two different maps", "the same map twice" if same else "two different maps"),
         (offload_wanted(pair.first), True, layer_offloaded(pair.first, one, other)),
         ("environment", pair.first.run.environment_sha256, pair.second.run.environment_sha256),
+        *on_device(pair.second),
     )
     return (*made_apart(pair, row), *_differences(row, pairs), *same_cell(pair, row))
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from harness.checks import sampling
+from harness.checks.generation import gpus_listed
 from harness.evidence import Differences, RunEvidence, differs
 from harness.protocols.grids import RowKey
 from harness.records.protocol import SamplingProtocol
@@ -25,7 +26,8 @@ def seed_identity(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def seeded_state(evidence: RunEvidence, row: RowKey) -> Differences:
     """R07 5: every generator, CPU and CUDA, was where the run seed puts it just before the call."""
-    return sampling.seeded_state(_unit(evidence, row), gpus=len(evidence.environment.gpus))
+    held = sampling.seeded_state(_unit(evidence, row), gpus=len(evidence.environment.gpus))
+    return (*gpus_listed(evidence, row), *held)
 
 
 def drawn_generator(evidence: RunEvidence, row: RowKey) -> Differences:

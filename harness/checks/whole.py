@@ -39,6 +39,7 @@ def placement_recorded(evidence: RunEvidence, row: RowKey) -> Differences:
         ("parameter bytes", True, sum(facts.parameter_bytes.values()) > 0),
         ("memory of a process that made units", True, _memory_noted(evidence)),
         *_coherent(facts, evidence.loaded.profile.shape.dense_layers),
+        *on_device(evidence),
     ]
     if registered is not None and not _listed_map(spec, facts, registered):
         pairs += _as_registered(facts, registered)
@@ -79,6 +80,24 @@ def _coherent(facts: PlacementFacts, dense_layers: int) -> tuple[tuple[str, obje
         ("offloaded MoE layers", [layer for layer in layers if layer >= dense_layers], [*facts.offloaded_moe_layers]),
         ("offloaded bytes", bool(facts.offloaded), away),
     )
+
+
+def on_device(evidence: RunEvidence) -> tuple[tuple[str, object, object], ...]:
+    """What isn't offloaded lies on the registered kind of device: by the map, and by where the bytes are.
+
+    Nothing is asked of a port's own placement.
+    """
+    facts, protocol = evidence.placement, evidence.loaded.protocol
+    registered = next((one for one in protocol.placements if one.id == evidence.spec.placement), None)
+    if registered is None:
+        return ()
+    wanted = [protocol.execution.device if registered.gpu_memory == "none" else "cuda"]
+    mapped = {place for place in facts.device_map.values() if place != registered.offload_device}
+    held = {place for place in facts.parameter_bytes if not place.startswith("offloaded:")}
+    found = (
+        (name, sorted({one.partition(":")[0] for one in there})) for name, there in (("map", mapped), ("bytes", held))
+    )
+    return tuple((f"devices of the {name}", wanted, kinds) for name, kinds in found)
 
 
 def _as_registered(facts: PlacementFacts, registered: Placement) -> list[tuple[str, object, object]]:

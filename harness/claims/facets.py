@@ -1,13 +1,15 @@
 """What a figure is about, by the words around it and by its place in a record: one closed table for both.
 
-Four kinds: `apart` (what was made again: only its own figures may be quoted), `measure`, `domain`, `condition`.
+Kinds: `apart` (what was made again: only its own figures may be quoted), `measure`, `domain`, `condition`; of
+comparisons `edge` and `sides` (which side succeeds); `tape`.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
-from harness.records.protocol import Protocol
+from harness.records.protocol import Protocol, TapedStudyProtocol
 
 APART: Mapping[str, str] = {
     "replay": r"re-?play|reproduc|re-?run\b|repeated|regenerat|replicat(ion|ed)\b|(second|fresh) process"
@@ -19,6 +21,10 @@ APART: Mapping[str, str] = {
     r"|已完成的?格",
     "any_frozen": r"snapshot|frozen result|快照",
 }
+_SUCCESS = (
+    r"\bsucce(eds?|eded|eding|ss(es)?)\b|\b(correct|right)ly\b|\b(is|are|was|were|be) right\b"
+    r"|成功(?!地|复|重|再|返回|生成|运行|执行)"
+)
 MEASURES: Mapping[str, str] = {
     "natural_eos": r"\bEOS\b(?! ?(state|状态))|natural|ended by (itself|themselves)|自然",
     "truncated": r"truncat|\bcut\b|cut off|budget.?(truncat|stop)|截断",
@@ -30,8 +36,8 @@ MEASURES: Mapping[str, str] = {
     "prompts": r"prompt",
     "prefix": r"prefix|前缀",
     "ids_exact": r"equal tokens|token.?IDs? (are )?(exact|equal)|comparisons?|比较",
-    "passed": r"(?<!replay )\bpass(ed|es)?\b|\bcorrect\b|\bsolved\b|accuracy|通过|正确(?!性)|准确率",
-    "exact": r"numeric|\bcorrect\b|\bsolved\b|accuracy|数值|正确(?!性)|准确率",
+    "passed": rf"(?<!replay )\bpass(ed|es)?\b|\bcorrect\b|\bsolved\b|accuracy|通过|正确(?!性)|准确率|{_SUCCESS}",
+    "exact": rf"numeric|\bcorrect\b|\bsolved\b|accuracy|数值|正确(?!性)|准确率|{_SUCCESS}",
     "parses": r"\bAST\b|parse|语法",
     "embedding": r"embedding|嵌入",
     "hidden": r"hidden|隐藏",
@@ -39,6 +45,13 @@ MEASURES: Mapping[str, str] = {
     "sandbox": r"sandbox|container|沙箱|容器",
     "diverged": r"diverg|分叉",
     "trajectories": r"unique|trajector|轨迹",
+}
+_ALONE = r"(?:[a-z'’-]{2,14} ){0,2}(alone|only)"
+SIDES: Mapping[str, str] = {
+    "both": r"\bboth( of the)? (sides|cells|conditions)\b|两(侧|边)(均|都)",
+    "left_only": rf"\bleft {_ALONE}\b|\b(only|alone) (on )?the left\b|(仅|只有|单独)左(侧|边)|左(侧|边)(单独|独)",
+    "right_only": rf"\bright {_ALONE}\b|\b(only|alone) (on )?the right\b|(仅|只有|单独)右(侧|边)|右(侧|边)(单独|独)",
+    "neither": r"\bneither( of the)?( side| cell| condition)?s?\b|两(侧|边)(均|都)(不|未|没)",
 }
 DOMAINS: Mapping[str, str] = {
     "english": r"english|wikitext|英文|英语",
@@ -66,7 +79,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "completion_conditioned_numeric_exact": ("conditioned", "exact", "math"),
     "completion_conditioned_code_passed": ("conditioned", "passed", "code"),
     "fallback_exact": ("conditioned", "exact", "math"), "NATURAL_EOS": ("natural_eos",),
-    "outcomes": ("sandbox", "code"), "success": ("fixed_budget", "passed", "exact"), "diverged": ("diverged",),
+    "code.outcomes": ("sandbox", "code"), "success": ("fixed_budget", "passed", "exact"), "diverged": ("diverged",),
     "strict_complete": ("strict", "passed", "exact"),
     "prompt_hashes": ("prompts",), "baseline_prompts": ("prompts",), "baseline_prefix": ("prefix",),
     "generation_join": ("prompts",), "independent_replay": ("replay",), "replay_sources": ("replay",),
@@ -80,7 +93,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "code_fixed_budget": ("fixed_budget", "passed", "code"), "conditioned_numeric": ("conditioned", "exact", "math"),
     "conditioned_code": ("conditioned", "passed", "code"),
 }  # fmt: skip
-_KINDS = {"apart": APART, "measure": MEASURES, "domain": DOMAINS}
+_KINDS = {"apart": APART, "measure": MEASURES, "domain": DOMAINS, "sides": SIDES}
+_TAPE = re.compile(r"(?<![A-Za-z0-9_])T\d{1,4}(?!\w)")
 _WORDS = {
     kind: {name: re.compile(words, re.IGNORECASE) for name, words in table.items()} for kind, table in _KINDS.items()
 }
@@ -94,70 +108,103 @@ class Facets:
     measure: frozenset[str] = frozenset()
     domain: frozenset[str] = frozenset()
     condition: frozenset[str] = frozenset()
+    edge: frozenset[str] = frozenset()
+    sides: frozenset[str] = frozenset()
+    tape: frozenset[str] = frozenset()
 
     def __or__(self, other: "Facets") -> "Facets":
-        return Facets(
-            self.apart | other.apart,
-            self.measure | other.measure,
-            self.domain | other.domain,
-            self.condition | other.condition,
-        )
+        return Facets(**{name: getattr(self, name) | getattr(other, name) for name in Facets.__slots__})
 
     def __bool__(self) -> bool:
-        return bool(self.apart or self.measure or self.domain or self.condition)
+        return any(getattr(self, name) for name in Facets.__slots__)
 
     def covers(self, said: "Facets") -> bool:
         """Whether a figure with these facets may be quoted in a clause about `said`.
 
-        What was made again has figures of its own, so every such word must be the figure's; of the others one must.
+        What was made again has figures of its own, so every such word must be the figure's; of the others one must. A
+        figure of one edge is of no other, and of one side of it only where that is said. One tape's are its alone.
         """
-        shared = ((self.measure, said.measure), (self.domain, said.domain), (self.condition, said.condition))
-        return said.apart <= self.apart and all(not there or there & own for own, there in shared)
+        shared = ((self.measure, said.measure), (self.domain, said.domain), (self.edge, said.edge))
+        sides = bool(self.sides & said.sides) if said.sides else not self.sides
+        apart = said.apart <= self.apart and sides and (len(said.tape) != 1 or said.tape == self.tape)
+        return apart and self._of_conditions(said) and all(not there or there & own for own, there in shared)
+
+    def _of_conditions(self, said: "Facets") -> bool:
+        """A comparison is of its two conditions together; anything else of one of those that are named."""
+        if self.edge:
+            return said.condition in ({*()}, self.condition) or (bool(said.edge) and said.condition <= self.condition)
+        return not said.condition or bool(self.condition & said.condition)
 
     def within(self, said: "Facets") -> bool:
         """Whether it is of no condition, and of nothing made apart, that isn't named."""
-        return self.apart <= said.apart and self.condition <= said.condition
+        return self.apart <= said.apart and (self.condition <= said.condition or bool(self.edge))
 
 
 @dataclass(frozen=True, slots=True)
 class OwnNames:
-    """Names of a protocol's own: all of its conditions, and the domains that no word of DOMAINS stands for."""
+    """Names of a protocol's own: all of its conditions, the domains that no word of DOMAINS stands for, and its edges,
+    each with its two conditions. `tapes`: whether a `T0` in a text is one of its tapes, of which no figure is.
+    """
 
     conditions: tuple[str, ...]
     domains: tuple[str, ...]
+    edges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    tapes: bool = False
 
 
 def own_names(protocol: Protocol) -> OwnNames:
-    """The names that a write-up may use of this protocol's conditions and domains."""
+    """The names that a write-up may use of this protocol's conditions, domains, edges and tapes."""
     domains = tuple(domain.name for domain in protocol.domains if domain.name not in DOMAINS)
-    return OwnNames(tuple(condition.id for condition in protocol.conditions), domains)
+    conditions = tuple(condition.id for condition in protocol.conditions)
+    edges = {edge.id: (edge.left, edge.right) for edge in protocol.edges}
+    return OwnNames(conditions, domains, edges, isinstance(protocol, TapedStudyProtocol))
 
 
 def facets_in(text: str, own: OwnNames) -> Facets:
-    """What the words of a text are about."""
+    """What the words of a text are about. A longer name is no mention of a shorter one that it holds."""
     found = {
         kind: frozenset(name for name, words in table.items() if words.search(text)) for kind, table in _WORDS.items()
     }
-    named = [name for name in own.conditions if re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?!\w)", text)]
+    left, named = text, set()
+    for name in sorted({*own.conditions, *own.edges}, key=len, reverse=True):
+        left, times = re.subn(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?!\w)", " ", left)
+        named |= {name} if times else set()
     lower = text.lower()
     domains = [one for one in own.domains if re.search(rf"(?<![\w'’.-]){re.escape(one.lower())}(?![\w-])", lower)]
-    return Facets(found["apart"], found["measure"], found["domain"] | {*domains}, frozenset(named))
-
-
-def facets_of(names: Iterable[str], own: OwnNames) -> Facets:
-    """What a count is about whose place in a record goes through these fields, domains and conditions."""
-    given = list(names)
-    listed = [facet for name in given for facet in FIELDS.get(name, (name,))]
     return Facets(
-        frozenset(listed) & {*APART},
-        frozenset(listed) & {*MEASURES},
-        (frozenset(listed) & {*DOMAINS}) | (frozenset(given) & {*own.domains}),
-        frozenset(name for name in listed if re.fullmatch(r"s\d_\w+", name)) | (frozenset(given) & {*own.conditions}),
+        apart=found["apart"],
+        measure=found["measure"],
+        domain=found["domain"] | {*domains},
+        condition=frozenset(named & {*own.conditions}),
+        edge=frozenset(named & {*own.edges}),
+        sides=found["sides"],
+        tape=frozenset(_TAPE.findall(text)) if own.tapes else frozenset(),
+    )
+
+
+def facets_of(fields: Iterable[str], own: OwnNames, groups: Iterable[str] = ()) -> Facets:
+    """What a count is about whose place in a record goes through these fields, in these groups.
+
+    A group is a domain, condition or edge by its name: whatever it is called, it is no field.
+    """
+    path, given = list(fields), list(groups)
+    joined = [f"{one}.{other}" for one, other in pairwise(path)]
+    listed = [facet for name in (*path, *joined) for facet in FIELDS.get(name, (name,))]
+    edges = [name for name in given if name in own.edges]
+    both = [side for name in edges for side in own.edges[name]]
+    return Facets(
+        apart=frozenset(listed) & {*APART},
+        measure=frozenset(listed) & {*MEASURES},
+        domain=(frozenset([*listed, *given]) & {*DOMAINS}) | (frozenset(given) & {*own.domains}),
+        condition=(frozenset(given) & {*own.conditions}) | frozenset(both),
+        edge=frozenset(edges),
+        sides=frozenset(path) & {*SIDES},
     )
 
 
 def facets_of_source(source: str, own: OwnNames) -> Facets:
-    """What a figure of a claim is about, by its source's name: the measure, a domain, a condition."""
+    """What a figure of a claim is about, by its source's name: the measure, a domain, a condition, an edge."""
     measure, _, rest = source.partition(".")[2].partition(".")
-    parts = [name for name in (*own.conditions, *own.domains, *DOMAINS) if f".{name}." in f".{rest}."]
-    return facets_of([measure, *parts, *(("replay",) if source.startswith("replay.") else ())], own)
+    parts = [name for name in (*own.conditions, *own.domains, *own.edges, *DOMAINS) if f".{name}." in f".{rest}."]
+    succeeded = ("succeeded",) if measure in SIDES else ()
+    return facets_of([measure, *succeeded, *(("replay",) if source.startswith("replay.") else ())], own, parts)

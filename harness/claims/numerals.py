@@ -25,7 +25,8 @@ _ENGLISH = re.compile(
 _CHINESE = re.compile(r"[一二三四五六七八九两]百(?:零?[一二三四五六七八九]?十?[一二三四五六七八九]?)"
                       r"|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九两]")  # fmt: skip
 _MADE = (
-    r"(?:cells?|outputs?|answers?|programs?|tasks?|problems?|questions?|samples?|sequences?|generations?|sources?)\b"
+    r"(?:cells?|outputs?|answers?|programs?|tasks?|problems?|questions?|samples?|sequences?|generations?|sources?"
+    r"|tapes?)\b"
 )
 _OUTCOME = r"(?:(?:were|was|are|is) )?(?:correct|right|solved|passed|exact|cut|truncated|replayed|reproduced|ended)\b"
 # Nouns that a text counts in passing in small words: "two runs", "three stages".
@@ -40,7 +41,7 @@ _BEFORE = re.compile(rf"(?:\d|\b(?:{_SMALL}|hundred)) {_OF}$|\d\s?/\s?$", re.IGN
 _ONLY = re.compile(r"(?:\bonly|\bexactly|\bjust|:)\s$", re.IGNORECASE)
 _ALONE = re.compile(r"[:：]\s{0,3}$")
 _AFTER_HAN = re.compile(
-    r"\s?(?:格|条|道|份|个\s?(?:格|条件|输出|程序|答案|题|来源|source|样本|token)|(?:正确|通过|截断|自然结束)|中\s?[的有]?\s?[一二三四五六七八九十\d])"
+    r"\s?(?:格|条|道|份|个\s?(?:格|条件|输出|程序|答案|题|来源|source|样本|token)|盘\s?磁?带|(?:正确|通过|截断|自然结束)|中\s?[的有]?\s?[一二三四五六七八九十\d])"
 )
 _BEFORE_HAN = re.compile(r"(?:百分之|全部|所有|[格条道份个]?\s?中\s?[的有]?|/)\s?$")
 _ORDINAL_HAN = re.compile(r"[第某统唯每任同另万之逐]\s?$")

@@ -1,10 +1,11 @@
 """How many cells the run itself has: its whole grid, and each registered part of it under that part's own name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.claims.facets import Facets
+from harness.claims.quoted import Quoted
 from harness.claims.view import RunView
 from harness.protocols.grids import denominators, grid_blocks
 
@@ -19,7 +20,8 @@ _TIERS = {"smoke": "冒烟", "formal": "正式", "replay": "复跑|重放"}
 @dataclass(frozen=True, slots=True)
 class OwnCells:
     """`cells` of the run's grid, over `domains` x `conditions`, in `sources` and `replicates`; `named`: other grids and
-    blocks of the protocol, each with what names it in a text.
+    blocks of the protocol, each with what names it in a text. `counts`: how many sources and tapes there may be said
+    to be: of any grid, of any number of domains.
     """
 
     cells: int
@@ -28,6 +30,11 @@ class OwnCells:
     sources: int
     replicates: int
     named: tuple[tuple[re.Pattern[str], int], ...]
+    counts: Mapping[str, frozenset[int]]
+
+    def has(self, one: Quoted) -> bool:
+        """Whether a number of sources or tapes, or what a share of them is of, is one that there is."""
+        return one.form in ("percentage", "decimal") or one.values[-1] in self.counts[one.things]
 
     def within(self, text: str, said: Facets) -> set[int]:
         """The counts of cells that a text about `said` may give: of the run, and of the parts that it names."""
@@ -41,7 +48,7 @@ class OwnCells:
             (_EACH_DOMAIN.search(text), by_domain),
             (_EACH_CONDITION.search(text), by_condition),
             (_EACH_SOURCE.search(text), self.cells // max(self.sources, 1)),
-            (_EACH_REPLICATE.search(text), self.cells // max(self.replicates, 1)),
+            (_EACH_REPLICATE.search(text) or said.tape, self.cells // max(self.replicates, 1)),
         )
         return found | {cells for is_named, cells in parts if is_named}
 
@@ -56,7 +63,24 @@ def own_cells(view: RunView) -> OwnCells:
         sources=sizes.sources,
         replicates=max(1, sizes.units // max(sizes.sources, 1)),
         named=tuple(_named(view)),
+        counts={"sources": frozenset(_sources(view)), "tapes": frozenset(_tapes(view))},
     )
+
+
+def _sources(view: RunView) -> Iterator[int]:
+    """Sources of each grid and block, over one domain or more."""
+    protocol = view.loaded.protocol
+    for name, grid in protocol.grids.items():
+        ranks = {grid.per_domain, *(len(block.indices) for block in grid_blocks(protocol, name))}
+        yield from (size * domains for size in ranks for domains in range(1, len(view.loaded.domains) + 1))
+
+
+def _tapes(view: RunView) -> Iterator[int]:
+    """Tapes of each grid and block."""
+    protocol = view.loaded.protocol
+    for name, grid in protocol.grids.items():
+        yield len(grid.replicates)
+        yield from (len(block.replicates) for block in grid_blocks(protocol, name))
 
 
 def _named(view: RunView) -> Iterator[tuple[re.Pattern[str], int]]:

@@ -12,6 +12,7 @@ from typing import Literal
 from harness.claims.numerals import in_digits
 
 Form = Literal["fraction", "percentage", "all", "count", "decimal"]
+Things = Literal["", "cells", "sources", "tapes"]
 
 _N = r"(\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,12})"
 _D = r"(\d{1,9}(?:\.\d{1,9})?)"
@@ -21,7 +22,7 @@ _OF = r"\s{0,2}(?:/|\bout of\b(?: the| all)?|\bof\b(?: the| all)?(?: the)?)\s{0,
 _WORDS = r"\s?(?:[A-Za-z-]{2,20} ){0,2}?"
 _NOUN = (
     r"(?:cells?|outputs?|sources?|tasks?|problems?|questions?|tokens?|seeds?|draws?|programs?|comparisons?|edges?|rows?"
-    r"|conditions?|digests?|stages?|gates?|layers?|decisions?|samples?|runs?|answers?)\b"
+    r"|conditions?|tapes?|digests?|stages?|gates?|layers?|decisions?|samples?|runs?|answers?)\b"
 )
 # What the run makes one of for each source and condition.
 _CELL = re.compile(
@@ -33,6 +34,17 @@ _DONE = (
     r"\s?(?:(?:(?:were|was|are|is) )?(?:correct|right|solved|passed|exact|cut|truncated|replayed|reproduced|ended)\b"
     r"|(?:正确|通过|截断|自然结束))"
 )
+# What cells are of: a source has one under each condition, and in each replicate.
+_SOURCE = re.compile(
+    r"\s?(?:[A-Za-z-]{2,20} ){0,2}?(?:sources?|tasks?|problems?|questions?)\b"
+    r"|\s?(?:[个条道]\s?)?(?:来源|题目?|问题|source)",
+    re.IGNORECASE,
+)
+_TAPE = re.compile(
+    r"\s?(?:[A-Za-z-]{2,20} ){0,2}?tapes?\b|\s?[条个盘]?\s?(?:随机|固定)?(?:磁带|带子?(?!有|来|着|入|上))",
+    re.IGNORECASE,
+)
+_THINGS: tuple[tuple[Things, re.Pattern[str]], ...] = (("tapes", _TAPE), ("sources", _SOURCE), ("cells", _CELL))
 _KANJI = r"\s?(?:格|条|道题|道|个|次|份|对|行|词元|层|阶段)"
 
 
@@ -40,7 +52,7 @@ _KANJI = r"\s?(?:格|条|道题|道|个|次|份|对|行|词元|层|阶段)"
 class Quoted:
     """A figure as it was written: `values` are (numerator, denominator), or one number; [start, end) in the clause.
 
-    `cells`: whether it is said to be a number of cells.
+    `things`: what it is said to be a number of, where that is cells, sources or tapes.
     """
 
     form: Form
@@ -48,7 +60,7 @@ class Quoted:
     values: tuple[Decimal, ...]
     start: int
     end: int
-    cells: bool
+    things: Things
 
 
 def _number(text: str) -> Decimal:
@@ -110,9 +122,15 @@ def quoted(clause: str) -> Iterator[Quoted]:
                 continue
             taken[match.start() : match.end()] = [True] * (match.end() - match.start())
             start, end = read.start(match.start()), read.end(match.end())
-            cells = bool(_CELL.search(match[0]) or _CELL.match(read.text, match.end()))
+            things = _things(read.text, match)
             for form, values in reading(match):
-                yield Quoted(form, clause[start:end].strip(), values, start, end, cells)
+                yield Quoted(form, clause[start:end].strip(), values, start, end, things)
+
+
+def _things(text: str, match: re.Match[str]) -> Things:
+    """By the noun within the figure or right after it."""
+    found = (name for name, noun in _THINGS if noun.search(match[0]) or noun.match(text, match.end()))
+    return next(found, "")
 
 
 def _is_label(text: str, match: re.Match[str]) -> bool:

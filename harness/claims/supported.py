@@ -62,7 +62,7 @@ def supported(view: RunView, claims: Claims) -> Supported:
     """Everything that a judged run gives a write-up to quote."""
     found, names = Supported(own_cells(view), frozenset(_again(view))), own_names(view.loaded.protocol)
     if view.folder.file("statistics.json").exists():
-        _walk(msgspec.to_builtins(view.statistics), (), found, names)
+        _walk(msgspec.to_builtins(view.statistics), (), (), found, names)
     for gate in view.audit.gates:
         found.facts.append(Fact(gate.passed, gate.registered, f"audit.{gate.id}", facets_of([gate.id], names)))
     _claimed(view, claims, found)
@@ -93,19 +93,20 @@ def _claimed(view: RunView, claims: Claims, found: Supported) -> None:
                 found.facts.append(Fact(one.count, view.sizes.cells, f"{one.source} {OF_ALL}", facets))
 
 
-def _walk(value: Any, path: tuple[str, ...], found: Supported, names: OwnNames) -> None:
+def _walk(value: Any, path: tuple[str, ...], groups: tuple[str, ...], found: Supported, names: OwnNames) -> None:
     """Counts, sums and means of a record, by the fields and groups that they stand in."""
     if isinstance(value, dict):
-        path += tuple(str(value[name]) for name in NAMES if isinstance(value.get(name), str) and value[name])
+        groups += tuple(str(value[name]) for name in NAMES if isinstance(value.get(name), str) and value[name])
         if {"count", "of"} <= {*value} and isinstance(value["count"], int):
-            found.facts.append(Fact(value["count"], value["of"], ".".join(path), facets_of(path, names)))
+            facets = facets_of(path, names, groups)
+            found.facts.append(Fact(value["count"], value["of"], ".".join((*groups, *path)), facets))
         if {"sum", "n"} <= {*value} and value["n"]:
             found.numbers |= {Decimal(value["sum"]) / Decimal(value["n"]), Decimal(value["sum"])}
         for name, inner in value.items():
-            _walk(inner, (*path, name), found, names)
+            _walk(inner, (*path, name), groups, found, names)
     elif isinstance(value, list | tuple):
         for inner in value:
-            _walk(inner, path, found, names)
+            _walk(inner, path, groups, found, names)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         found.numbers.add(Decimal(repr(value)))
 

@@ -6,7 +6,7 @@ found. A figure is looked for among those of its own matter: a replay's, a domai
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -66,6 +66,17 @@ _INTERVAL = re.compile(
 )
 
 
+# A clause that says where, before the clause that says what: "Under plain, 3/4 cells ended".
+_OPENING = re.compile(r"\s{0,3}(?:(?:under|in|for|on|with|within|along|at|of)\b|在|对|于|按)", re.IGNORECASE)
+# That something is the registered run, and not what a port deviates from.
+_REGISTERED = re.compile(
+    r"\b(?:is|are|was|were|as) (?:the|a|our|this) registered (?:run|result|study|experiment|protocol)\b"
+    r"|(?:是|为|即|作为)(?:本|这个|预)?(?:登记|注册)的?(?:运行|结果|实验|研究)",
+    re.IGNORECASE,
+)
+NAMED = ("domain", "condition", "edge", "tape")
+
+
 _WORD_BEFORE = re.compile(r"[A-Za-z0-9-]{1,40}$")
 _WORD_AFTER = re.compile(r"[A-Za-z0-9]{1,40}")
 
@@ -99,26 +110,45 @@ def check_text(document: str, view: RunView, claims: Claims, registration: Regis
 def _figures(sentence: Sentence, known: Supported, view: RunView) -> Iterator[Finding]:
     names = own_names(view.loaded.protocol)
     whole = facets_in(f"{sentence.labels} {sentence.text}", names)
+    opening = Facets()
     for start, clause in _clauses(sentence.text):
         own_words = facets_in(f"{sentence.labels} {clause}", names)
         said = _said(sentence, start, own_words, whole, names)
+        said |= _unnamed(said, opening)
         figures = list(quoted(clause)) or list(_bare(sentence, clause, said))
+        opening = own_words if not figures and _OPENING.match(clause) else Facets()
         yield from _unnumbered(sentence, start, clause, said, known) if not figures else ()
         yield from _shares(sentence, start, clause, said, known)
         for one in figures:
             line = sentence.line(start + one.start)
             if is_unwritten(clause, one.start) or _NOT.search(clause[: one.start]):
                 continue
-            if one.cells and _is_size(one, clause, own_words, said):
+            if one.things in ("sources", "tapes") and not known.own.has(one):
+                counts = known.own.counts[one.things]
+                expected = " or ".join(f"{count} {one.things}" for count in sorted(counts)[-2:])
+                yield Finding(line, "figure", expected, one.words)
+            elif one.things == "tapes" and one.form in ("all", "count"):
+                continue
+            elif one.things == "cells" and _is_size(one, clause, own_words, said):
                 own = known.own.within(f"{sentence.labels} {sentence.text}", whole)
                 if not sized(one, own):
                     expected = " or ".join(f"{cells} cells" for cells in sorted(own)[-2:])
                     yield Finding(line, "figure", expected, one.words)
-            elif not holds(known, one, said, alone=len(figures) == 1 and not _sets(clause, one)):
+            elif not (
+                holds(known, one, said, alone=len(figures) == 1 and not _sets(clause, one))
+                and _is_of_all(known, one, said, sentence.text)
+            ):
                 yield _unlike(line, known, said, one.words)
             elif _needs_diagnostics(known, one, said) and not any(map(_DIAGNOSTICS.search, sentence.headings)):
                 expected = "a completion-conditioned figure under a heading Diagnostics only"
                 yield Finding(line, "diagnostic", expected, one.words)
+
+
+def _is_of_all(known: Supported, one: Quoted, said: Facets, text: str) -> bool:
+    """Whether a percentage of an outcome is of all that its clause names: nothing in it says that it is of a part."""
+    measures = () if said.apart or one.form != "percentage" else said.measure & OUTCOMES
+    facts = [fact for name in measures for fact in _outcomes(known, replace(said, measure=frozenset({name})), text)]
+    return not facts or any(fact.shows(one) for fact in facts)
 
 
 def _unlike(line: int, known: Supported, said: Facets, words: str) -> Finding:
@@ -137,9 +167,7 @@ def _bare(sentence: Sentence, clause: str, said: Facets) -> Iterator[Quoted]:
     match = _NUMBER.fullmatch(clause)
     counts = said.apart or said.measure & OUTCOMES
     if match and counts and not _PLACE.search(f"{sentence.labels} {sentence.text}"):
-        yield Quoted(
-            "count", match[1], (Decimal(match[1].replace(",", "")),), match.start(1), match.end(1), cells=False
-        )
+        yield Quoted("count", match[1], (Decimal(match[1].replace(",", "")),), match.start(1), match.end(1), "")
 
 
 def _sets(clause: str, one: Quoted) -> bool:
@@ -155,7 +183,11 @@ def _unnumbered(sentence: Sentence, start: int, clause: str, said: Facets, known
     if match is None or is_negated(sentence, (start + match.start(), start + match.end())):
         return
     facts = _outcomes(known, said, sentence.text)
-    whole = not facts or any(fact.count == fact.of for fact in facts) or bool(_THOSE.match(clause, match.end()))
+    whole = (
+        (not facts and not said.tape)
+        or any(fact.count == fact.of for fact in facts)
+        or bool(_THOSE.match(clause, match.end()))
+    )
     again = said.apart & AGAIN if _SAME.search(sentence.text) else said.apart & {"replay"}
     whole = whole and again <= known.again
     if not whole:
@@ -184,7 +216,8 @@ def _outcomes(known: Supported, said: Facets, text: str) -> list[Fact]:
     facts = [fact for fact in known.about(said) if fact.facets.measure & outcomes and fact.facets.within(said)]
     if not _BASELINE.search(text):
         facts = [fact for fact in facts if not _BASELINE.search(fact.where)]
-    return [fact for fact in facts if fact.facets.domain <= said.domain] or facts  # a domain's alone aren't all
+    facts = [fact for fact in facts if fact.facets.domain <= said.domain] or facts  # a domain's alone aren't all
+    return [fact for fact in facts if fact.of == max(one.of for one in facts)]  # nor are those of one kind of judge
 
 
 def _clauses(text: str) -> Iterator[tuple[int, str]]:
@@ -198,14 +231,14 @@ def _clauses(text: str) -> Iterator[tuple[int, str]]:
 def _said(sentence: Sentence, start: int, clause: Facets, whole: Facets, names: OwnNames) -> Facets:
     """What a figure's clause is about: its own words; else its sentence's, its lead's, its heading's.
 
-    A domain, and what was made again, before a colon are those of the clause after it. What was made again stays so
+    A name before a colon, and what was made again, are those of the clause after it. What was made again stays so
     over a list or table that such a sentence introduces, or under such a heading alone.
     """
     lead = facets_in(_introduction(sentence.lead), names)
     heading = facets_in(sentence.headings[-1] if sentence.headings else "", names)
     if label := _COLON.search(sentence.text, max(0, start - 60), start):
         named = facets_in(label[1], names)
-        clause |= Facets(apart=named.apart, domain=frozenset() if clause.domain else named.domain)
+        clause |= Facets(apart=named.apart) | _unnamed(clause, named)
     if sentence.item or sentence.labels:
         clause |= Facets(apart=lead.apart)
     if not clause.apart and not clause.measure:
@@ -213,6 +246,11 @@ def _said(sentence: Sentence, start: int, clause: Facets, whole: Facets, names: 
     if heading.apart and not heading.measure:
         clause |= Facets(apart=heading.apart)
     return clause
+
+
+def _unnamed(clause: Facets, before: Facets) -> Facets:
+    """The names that stand before a clause, of each kind that it names none of itself."""
+    return Facets(**{kind: getattr(before, kind) for kind in NAMED if not getattr(clause, kind)})
 
 
 def _introduction(lead: str) -> str:
@@ -266,12 +304,24 @@ def _attempts(sentence: Sentence, on_record: Tried) -> Iterator[Finding]:
             yield Finding(sentence.line(start), "attempts", str(on_record), sentence.text[start:end])
 
 
+def _however_written(name: str) -> str:
+    """A pattern of a name whose words are apart by any few blanks or one kind of hyphen."""
+    words = [re.escape(word) for word in re.split(r"[\s-]+", name) if word]
+    return r"[\s\u2010-\u2015-]{1,3}".join(words)
+
+
 def _names(sentence: Sentence, view: RunView) -> Iterator[Finding]:
-    """A port's result has its name with "(port)", and on random weights with theirs, and no other."""
+    """A port's result has its name with "(port)", and on random weights with theirs, and no other.
+
+    Nor is it said to be the registered one.
+    """
     if not view.spec.port:
         return
     name = view.loaded.protocol.result_name
     after = r"\s{1,2}".join(re.escape(word) for word in result_name(view).removeprefix(name).split())
-    for match in re.finditer(re.escape(name), sentence.text, re.IGNORECASE):
+    for match in _REGISTERED.finditer(sentence.text):
+        if not is_negated(sentence, match.span()):
+            yield Finding(sentence.line(match.start()), "name", result_name(view), match[0])
+    for match in re.finditer(_however_written(name), sentence.text, re.IGNORECASE):
         if not re.match(r"\s{0,2}" + after, sentence.text[match.end() :], re.IGNORECASE):
             yield Finding(sentence.line(match.start()), "name", result_name(view), match[0])

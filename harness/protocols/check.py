@@ -3,12 +3,13 @@
 Pure functions over records; `harness.protocols.load` calls them before anything else sees a protocol.
 """
 
+from collections.abc import Sequence
 from typing import get_args
 
 from harness.protocols.check_study import check_study, check_texts
 from harness.protocols.check_taped import check_taped
 from harness.protocols.check_taped_study import check_same_process
-from harness.protocols.grids import denominators, gate_rows, unit_keys
+from harness.protocols.grids import UnitKey, denominators, gate_rows, unit_keys
 from harness.protocols.require import known, require
 from harness.protocols.seeds import check_seeds
 from harness.protocols.study_gates import check_study_gates
@@ -32,6 +33,9 @@ from harness.records.protocol import (
     Tier,
 )
 from harness.selection import selection_rank
+
+THREADS = 1024  # in one process; none, or less, is a number that no library takes
+LONGEST = 200  # a file system's 255, less what a write in progress adds
 
 
 def check_protocol(protocol: RegisteredProtocol) -> None:
@@ -109,6 +113,11 @@ def _check_runs(protocol: RegisteredProtocol, where: str) -> None:
     grids = set(protocol.grids)
     placements = {placement.id for placement in protocol.placements}
     known(f"{where}: placement", protocol.placement, placements)
+    threads = {"execution": protocol.execution.threads}
+    if isinstance(protocol, BehaviorProtocol):
+        threads |= {f"row_determinism.{one.id}": one.threads for one in protocol.row_determinism.variants}
+    for name, number in threads.items():
+        require(0 < number <= THREADS, f"{where}: {name}.threads", expected=f"from 1 to {THREADS}", found=number)
     replay = protocol.independent_replay
     pairs = [protocol.placement_equivalence] if isinstance(protocol, GenerationProtocol) else []
     for rule in (*pairs, replay):
@@ -282,6 +291,17 @@ def check_manifest(protocol: Protocol, manifest: Manifest) -> None:
     require(manifest.denominators == expected, f"{where}: denominators", expected=expected, found=manifest.denominators)
 
 
+def _check_files(protocol: AnyProtocol, keys: Sequence[UnitKey], where: str) -> None:
+    """Each unit and each cell has a file name of its own, also where case doesn't count, that a file can have."""
+    first: dict[str, UnitKey] = {}
+    for key in keys:
+        for name in (key.name, *(f"{key.name}-{condition.id}" for condition in protocol.conditions)):
+            other = first.setdefault(name.lower(), key)
+            both = f"{name} of {other.domain} {other.source_id} and of {key.domain} {key.source_id}"
+            require(other is key, where, expected="each name once: rename a domain", found=both)
+            require(len(name) <= LONGEST, where, expected=f"names of {LONGEST} characters at most", found=name)
+
+
 def check_gates(protocol: AnyProtocol, manifest: Manifest, profile: Profile) -> None:
     """Every gate's denominator is the number of rows that its grid gives; a study has all of its gates."""
     if isinstance(protocol, StudyProtocol):
@@ -289,6 +309,8 @@ def check_gates(protocol: AnyProtocol, manifest: Manifest, profile: Profile) -> 
     sources = {(source.domain, source.index): source.source_id for source in manifest.sources}
     names = tuple(domain.name for domain in protocol.domains)
     units = {grid: unit_keys(protocol, sources, grid, names) for grid in protocol.grids}
+    for grid, keys in units.items():
+        _check_files(protocol, keys, f"protocol {protocol.id}: files of grid {grid}")
     for gate in protocol.gates:
         for tier, at in gate.tiers.items():
             where = f"protocol {protocol.id}: gates.{gate.id}.tiers.{tier}"

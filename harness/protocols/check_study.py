@@ -55,6 +55,8 @@ def check_study(protocol: RegisteredStudy, where: str) -> None:
     prompts = [(condition.messages, condition.edits) for condition in protocol.conditions]
     twins = [one.id for one, prompt in zip(protocol.conditions, prompts, strict=True) if prompts.count(prompt) > 1]
     require(not twins, f"{where}: conditions", expected="each prompt once", found=twins)
+    salt, found = salt_named_by(protocol.id), protocol.selection.salt
+    require(found == salt, f"{where}: selection.salt", expected=salt, found=found)
     _check_grids(protocol, where)
     _check_numbers(protocol, where)
     if isinstance(protocol, TapedStudyProtocol):
@@ -63,6 +65,11 @@ def check_study(protocol: RegisteredStudy, where: str) -> None:
         _check_greedy(protocol, where)
         _check_fields(protocol, where)
     _check_judges(protocol, where)
+
+
+def salt_named_by(protocol_id: str) -> str:
+    """The salt of a study's ranks: it follows from the ID, so that nobody tries out salts until the sources please."""
+    return f"{protocol_id}-source-selection-v1"
 
 
 def _check_grids(protocol: StudyProtocol, where: str) -> None:

@@ -44,7 +44,7 @@ class UnitKey:
 
     @property
     def name(self) -> str:
-        """File-name form, unique within a grid: the ID's slashes become dashes."""
+        """File-name form: the ID's slashes become dashes. That it's unique within a grid is checked at loading."""
         return f"{self.domain}-{self.index:02d}-{self.source_id.replace('/', '-')}-{self.replicate}"
 
 

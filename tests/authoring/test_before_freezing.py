@@ -20,6 +20,7 @@ from harness.protocols.check import check_manifest
 from harness.protocols.folders import protocol_ids
 from harness.protocols.load import load_line, load_protocol
 from harness.protocols.study_gates import check_study_gates
+from harness.selection import selection_rank
 
 from .conftest import freeze_study, write_study
 
@@ -117,6 +118,39 @@ def test_one_text_under_two_ids_is_refused_by_init(answers_for, tmp_path):
     own = of(file, "exact")
     own["sources"] = (*own["sources"], source_of(f"m={also},judge=exact,gold=answer"))
     write_study(tmp_path, answers_for("llama", id="once-study", **own))
+
+
+def first_of(study, domain, own, other):
+    """An ID that comes before `own` by rank where `own` is to be second, or after it."""
+    salt = f"{study}-source-selection-v1"
+    rank = selection_rank(salt, domain, own)
+    ids = (f"{other}{at}" for at in range(1000))
+    return next(one for one in ids if (selection_rank(salt, domain, one) < rank) is (other == "before"))
+
+
+@pytest.mark.parametrize("names", [("a", "a-00"), ("a", "A-00")])
+def test_two_units_of_one_file_name_are_refused(answers_for, tmp_path, names):
+    """Dashes join domain, rank and ID, and some file systems know no case: the second unit's journal would be the
+    first's.
+    """
+    study, sources = "joined-study", []
+    for name, own, other in ((names[0], "01-x", "after"), (names[1], "x", "before")):
+        rows = [{"id": one, "text": f"{name} {one}"} for one in (own, first_of(study, name, own, other))]
+        path = tmp_path / f"of-{len(sources)}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        sources.append(source_of(f"{name}={path}"))
+    with pytest.raises(ProtocolError, match=r"files of grid .*: expected each name once.* found .*-00-01-x-.* of "):
+        write_study(tmp_path, answers_for("llama", id=study, sources=tuple(sources), claims=()))
+    assert not (tmp_path / study / "protocol.toml").exists()
+
+
+def test_a_file_name_that_no_file_can_have_is_refused(answers_for, tmp_path):
+    """Domain, ID and condition are each as long as they may be: no execution of such a cell could be written."""
+    path = tmp_path / "n.jsonl"
+    path.write_text(json.dumps({"id": "q" * 100, "text": "Add."}) + "\n", encoding="utf-8")
+    own = {"sources": (source_of(f"{'d' * 64}={path}"),), "edits": {"y" * 40: "x"}, "claims": (), "formal": 1}
+    with pytest.raises(ProtocolError, match="expected names of 200 characters at most"):
+        write_study(tmp_path, answers_for("llama", id="long-named", **own))
 
 
 def test_only_chosen_sources_must_differ(answers_for, tmp_path):

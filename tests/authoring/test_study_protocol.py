@@ -62,6 +62,10 @@ def function(**fields):
 
 START = PromptStart()
 WRONG = {
+    "sources by a word of its own": (
+        lambda p: replace(p, selection=replace(p.selection, salt="grinding-17")),
+        "selection.salt: expected llama-study-source-selection-v1, found grinding-17",
+    ),
     "no eos": (lambda p: replace(p, boundaries=p.boundaries[1:]), "boundaries: expected one of ['x'], found eos"),
     "content twice": (
         lambda p: condition(p, 0, messages=messages(("user", "{content} {content}"))),

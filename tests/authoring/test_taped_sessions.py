@@ -17,7 +17,10 @@ from harness.checks.taped_run import (
     taped_steps,
     tapes_part,
 )
+from harness.claims.judge import claims_of
+from harness.claims.load import load_claims
 from harness.claims.view import judged_view
+from harness.claims.writeup import check_text
 from harness.errors import JournalError
 from harness.evidence import RunEvidence
 from harness.export.rows import rows
@@ -97,6 +100,121 @@ def test_a_row_says_what_was_drawn(formal, tree):
     page = write_report(formal.folder, Places(tree)).read_text(encoding="utf-8")
     assert "tape: consumed" in page
     (formal.folder / "report.html").unlink()
+
+
+@pytest.fixture(scope="module")
+def findings(formal, tree):
+    """`findings(text)`: what a write-up of the formal run may not say: of 48 cells, 4 sources, 3 tapes."""
+    view = judged_view(formal.folder, Places(tree))
+    registration = load_claims(view.loaded)
+    claims = claims_of(view, registration)
+    return lambda text: [(one.what, one.found) for one in check_text(text, view, claims, registration)]
+
+
+@pytest.fixture(scope="module")
+def counted(formal, tree):
+    """The run's statistics: cells by (domain, condition), comparisons by edge over all domains."""
+    made = judged_view(formal.folder, Places(tree)).statistics
+    edges = {one.edge: one for one in made.edges if not one.domain}
+    return {(one.domain, one.condition): one.cells for one in made.groups}, edges
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "48/48 cells succeeded.",
+        "48 of 48 judged cells succeed.",
+        "Success: 48/48.",
+        "48 cells succeeded.",
+        "All cells succeeded.",
+        "The success rate is 100%.",
+        "100% of the cells succeeded.",
+        "The answer was right in 48/48 cells.",
+        "The model answered correctly in 48 of 48 cells.",
+        "全部格都成功。",
+        "48 格成功。",
+        "Drawn under 4 tapes.",
+        "The outputs were drawn under twelve fixed tapes.",
+        "在 4 条磁带下抽样。",
+        "3 of 3 tapes gave a success.",
+        "48 sources were drawn.",
+        "12 of 12 sources gave a prompt.",
+        "All 24 sources returned.",
+        "一共 12 条来源。",
+        "Under T0, 47/48 cells were cut.",
+        "Under T1 all cells returned and ended by EOS.",
+    ],
+)
+def test_a_write_up_counts_what_it_says(findings, counted, text):
+    """Successes by that word, sources that are no cells, tapes that there are, and nothing of one tape alone."""
+    groups, _ = counted
+    assert groups["", ""].succeeded.count < groups["", ""].succeeded.of == 48
+    assert groups["", ""].budget_truncated.count == 47
+    assert [what for what, _ in findings(text)] == ["figure"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{0.succeeded.count}/48 cells succeeded.",
+        "Success: {0.succeeded.count} of 48.",
+        "The success rate is {1}%.",
+        "In the domain t 100% of the cells succeeded.",
+        "4 sources under 4 conditions and 3 tapes, 2 sources in each domain.",
+        "Drawn under three tapes, {0.natural_eos.count} of 48 cells ended by EOS.",
+        "Under tapes T0 to T2, {0.natural_eos.count} of 48 cells ended by EOS.",
+        "16 cells were drawn under T2, and 16 cells under each other tape.",
+        "16/16 cells were successfully generated again in a fresh process.",
+    ],
+)
+def test_a_write_up_may_say_what_the_run_has(findings, counted, text):
+    """The control of the sentences above."""
+    groups, _ = counted
+    whole = groups["", ""]
+    assert findings(text.format(whole, 100 * whole.succeeded.count / whole.succeeded.of)) == []
+
+
+def test_a_write_up_gives_a_comparison_its_own_counts(findings, counted):
+    """By the edge's name or its two conditions; and which side succeeds isn't which tokens are equal."""
+    _, edges = counted
+    sides = {"x_plain": "plain with plain_x", "system_text": "plain with system"}
+    for name, other in (("x_plain", "system_text"), ("system_text", "x_plain")):
+        own, wrong = edges[name].units.ids_exact, edges[other].units.ids_exact
+        assert own.count != wrong.count
+        for form in ("{}/12 comparisons of {} have equal tokens.", "For {1}, {0}/12 comparisons have equal tokens."):
+            for words in (name, sides[name]):
+                assert findings(form.format(own.count, words)) == []
+                assert [what for what, _ in findings(form.format(wrong.count, words))] == ["figure"]
+        assert [what for what, _ in findings(f"{name}: {wrong.count}/12 comparisons have equal tokens.")] == ["figure"]
+        pairs = edges[name].succeeded
+        said = {
+            "Both sides succeed": pairs.both.count,
+            "Neither side succeeds": pairs.neither.count,
+            "The left side alone succeeds": pairs.left_only.count,
+        }
+        for words, count in said.items():
+            assert findings(f"{words} in {count}/12 comparisons of {name}.") == []
+            taken = {*said.values(), pairs.right_only.count}
+            wrong_side = next(number for number in taken if number != count)
+            assert [what for what, _ in findings(f"{words} in {wrong_side}/12 comparisons of {name}.")] == ["figure"]
+
+
+def test_a_name_before_a_comma_or_colon_is_the_figures(findings, counted):
+    """Of a domain or a condition: "under plain, 3/12" says nothing that system alone has."""
+    groups, _ = counted
+    own = {count.natural_eos.count for (domain, name), count in groups.items() if name == "plain"}
+    of_domain = {count.succeeded.count for (domain, _), count in groups.items() if domain == "qa"}
+    foreign = next(
+        one.natural_eos.count
+        for (domain, name), one in groups.items()
+        if name and one.natural_eos.of == 12 and one.natural_eos.count not in own
+    )
+    for form in ("Under plain, {}/12 cells ended by EOS.", "plain: {}/12 cells ended by EOS."):
+        assert findings(form.format(groups["", "plain"].natural_eos.count)) == []
+        assert [what for what, _ in findings(form.format(foreign))] == ["figure"]
+    other = groups["t", ""].succeeded
+    assert other.count not in of_domain
+    assert [what for what, _ in findings(f"In the domain qa, {other.count}/24 cells succeeded.")] == ["figure"]
 
 
 @pytest.fixture

@@ -362,6 +362,27 @@ def test_a_port_without_the_word_is_found(check, loaded):
     assert check(f"A {name} follows.") == []
 
 
+@pytest.mark.parametrize(("one", "other"), [(" ", "  "), (" ", "\n"), ("-", " "), ("-", "\u2011"), (" ", "-")])
+def test_a_ports_name_is_its_name_however_it_is_written(check, loaded, one, other):
+    """Blanks and hyphens are what a writer or an editor puts."""
+    name = loaded.protocol.result_name
+    assert one in name
+    written = name.replace(one, other)
+    assert [found[1] for found in check(f"A {written} follows.", port=True)] == ["name"]
+    assert check(f"A {written} (port) follows.", port=True) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["This is the registered run.", "We print it as the registered result.", "这是登记的运行。"]
+)
+def test_a_port_is_not_the_registered_run(check, text):
+    """Whatever it is called, it isn't that; a run that is one may say so, and a port that it isn't."""
+    assert [found[1] for found in check(text, port=True)] == ["name"]
+    assert check(text) == []
+    for said in ("This is not the registered run.", "The port differs from the registered run.", "这不是登记的运行。"):
+        assert check(said, port=True) == []
+
+
 def test_random_weights_without_their_name_are_found(make_view, registration, loaded):
     """A port's result that leaves the weights out is called the registered model's."""
     view = make_view(port=True)

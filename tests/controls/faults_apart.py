@@ -113,6 +113,13 @@ FAULTS = (
     ),
     Fault(
         "placement_equivalence",
+        "what stays on another device",
+        in_placement("placement", parameter_bytes={"cuda:0": 9, "offloaded:disk": 9}),
+        ALL,
+        ("devices of the bytes: expected ['cpu'], found ['cuda']",),
+    ),
+    Fault(
+        "placement_equivalence",
         "another environment",
         lambda case: case.edit("placement/run.json", lambda run: run.update(environment_sha256="0")),
         ALL,

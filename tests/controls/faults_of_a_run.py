@@ -199,6 +199,13 @@ FAULTS = (
         ("torch_cuda generator before the call", "expected StateHash", "found NoDevice"),
     ),
     Fault(
+        "rng_untouched",
+        "a GPU in use that the environment doesn't list",
+        in_placement(parameter_bytes={"cuda:1": 9}),
+        ("{0}", "{1}"),
+        ("GPUs of the environment: expected 2 or more, found 0",),
+    ),
+    Fault(
         "placement_recorded", "another name", in_placement(id="nano-disk"), ALL, ("expected nano-resident", "nano-disk")
     ),
     Fault("placement_recorded", "no device map", in_placement(device_map={}), ALL, ("device map: expected True",)),
@@ -214,6 +221,20 @@ FAULTS = (
         in_placement(device_map={"model": "cpu", "lm_head": "disk"}, dispatched=True),
         ALL,
         ("devices: expected 1, found 2",),
+    ),
+    Fault(
+        "placement_recorded",
+        "mapped to another device",
+        in_placement(device_map={"": "cuda:0"}),
+        ALL,
+        ("devices of the map: expected ['cpu'], found ['cuda']",),
+    ),
+    Fault(
+        "placement_recorded",
+        "bytes on another device",
+        in_placement(parameter_bytes={"cuda:0": 9}),
+        ALL,
+        ("devices of the bytes: expected ['cpu'], found ['cuda']",),
     ),
     Fault(
         "placement_recorded",

@@ -141,6 +141,12 @@ SEEDS = (
                 EVERY,
                 ("torch_cuda state before the call: expected StateHash", "found NoDevice"),
             ),
+            (
+                "a GPU in use that the environment doesn't list",
+                in_placement(parameter_bytes={"cuda:0": 9}),
+                EVERY,
+                ("GPUs of the environment: expected 1 or more, found 0",),
+            ),
         )
     ),
 )

@@ -6,7 +6,7 @@ import pytest
 from harness.errors import ProtocolError
 from harness.protocols.check import check_gates, check_manifest, check_protocol
 from harness.protocols.load import LoadedProtocol
-from harness.records.protocol import GateGrid
+from harness.records.protocol import GateGrid, Variant
 
 replace = msgspec.structs.replace
 
@@ -32,6 +32,16 @@ PROTOCOL_FAULTS = {
     "one placement": (
         lambda p: {"placement_equivalence": replace(p.placement_equivalence, right="gpu29")},
         "expected two placements, found gpu29 twice",
+    ),
+    "no thread": (
+        lambda p: {"execution": replace(p.execution, threads=0)},
+        "execution.threads: expected from 1 to 1024, found 0",
+    ),
+    "threads below none": (lambda p: {"execution": replace(p.execution, threads=-2)}, "found -2"),
+    "threads beyond all": (lambda p: {"execution": replace(p.execution, threads=10**9)}, "found 1000000000"),
+    "a variant without a thread": (
+        lambda p: {"row_determinism": replace(p.row_determinism, variants=(Variant(id="none", threads=0, workers=1),))},
+        "row_determinism.none.threads: expected from 1 to 1024, found 0",
     ),
     "unknown pair": (
         lambda p: {"placement_equivalence": replace(p.placement_equivalence, right="gpu27")},

@@ -37,7 +37,7 @@ def placement_recorded(evidence: RunEvidence, row: RowKey) -> Differences:
         ("placement", spec.placement, facts.id),
         ("placement in run.json", facts, evidence.run.placement),
         ("parameter bytes", True, sum(facts.parameter_bytes.values()) > 0),
-        ("memory of a process that made units", True, _memory_noted(evidence)),
+        ("model loads that made units and left no memory", [], _without_memory(evidence)),
         *_coherent(facts, evidence.loaded.profile.shape.dense_layers),
         *on_device(evidence),
     ]
@@ -115,15 +115,17 @@ def _as_registered(facts: PlacementFacts, registered: Placement) -> list[tuple[s
     ]
 
 
-def _memory_noted(evidence: RunEvidence) -> bool:
-    """Whether a process that made units left its peak memory. One that was killed leaves none and keeps its units."""
-    loads = {process.model_load_id for process in evidence.processes}
+def _without_memory(evidence: RunEvidence) -> list[str]:
+    """Model loads that made units and left no peak memory. A process notes it before each unit lands."""
+    noted = set()
     for path in sorted((evidence.folder.path / "workers").glob("*.json")):
         note = read_record(path, dict[str, Any], what="memory note")
         process, memory = note.get("process"), note.get("memory_bytes")
-        if isinstance(process, dict) and process.get("model_load_id") in loads and isinstance(memory, dict):
-            return all(isinstance(size, int) for size in memory.values()) and memory.get("rss", 0) > 0
-    return False
+        if not isinstance(process, dict) or not isinstance(memory, dict):
+            continue
+        if all(isinstance(size, int) for size in memory.values()) and memory.get("rss", 0) > 0:
+            noted.add(process.get("model_load_id"))
+    return sorted({process.model_load_id for process in evidence.processes} - noted)
 
 
 def assembled_run(evidence: RunEvidence, row: RowKey) -> Differences:

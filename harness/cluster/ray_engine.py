@@ -37,6 +37,8 @@ try:
 except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
     sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
 """
+# In Ray's log. An address that is given is sent no token, unless RAY_AUTH_MODE says so.
+UNAUTHENTICATED = "InvalidAuthToken"
 CREATION = "creation task"  # Ray's words for an actor whose class couldn't be loaded or made
 NO_REASON = "no reason was given"
 
@@ -75,6 +77,8 @@ def _ask(address: str) -> None:
         check=False,
     )
     if done.returncode != 0:
+        if UNAUTHENTICATED in done.stderr:
+            raise PermissionError("it asks for a token, and none that it takes was sent")
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise ConnectionError(said[-1] if said else f"exit code {done.returncode}")
 
@@ -86,7 +90,9 @@ def _no_cluster(address: str | None, error: Exception) -> SessionError:
         found=f"no answer in {ASK_S:.0f} seconds"
         if isinstance(error, subprocess.TimeoutExpired)
         else f"{type(error).__name__}: {error}",
-        todo="Start it with `ray start --head`, and give its HOST:PORT or none.",
+        todo="Set RAY_AUTH_MODE=token, with the cluster's own token where Ray looks for it."
+        if isinstance(error, PermissionError)
+        else "Start it with `ray start --head`, and give its HOST:PORT or none.",
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.canon import sha256_hex
 from harness.cluster.apart import inside
 from harness.errors import HarnessError, words
 from harness.files import read_bytes
@@ -47,22 +48,23 @@ class UnitWorker:
         self._stack = ExitStack()
         self._folder: RunFolder | None = None
         self._work: Work | None = None
-        self._sent: set[str] = set()
+        self._sent: dict[str, str] = {}
 
     def begin(self) -> Landed:
         """Load the model; what the run is: spec.json, environment.json, placement.json and what else precedes units."""
         return self._answered(self._begin)
 
     def land(self, key: UnitKey) -> Landed:
-        """The unit's journal, and its replay where the same process draws it again. Of what failed, its records."""
+        """The unit's journal, its replay where the same process draws it again, and what the process noted of itself.
+
+        Of what failed, its records.
+        """
         return self._answered(lambda: self._land(key))
 
     def end(self) -> Landed:
-        """What the process noted of itself; the model is released and the folder removed."""
-        try:
-            return self._answered(self._end)
-        finally:
-            self._stack.close()
+        """Nothing more is asked; the model is released and the folder removed."""
+        self._stack.close()
+        return Landed({}, "")
 
     def _begin(self) -> None:
         if (own := code_sha256()) != self._code:
@@ -82,11 +84,6 @@ class UnitWorker:
         from harness.run.produce import land  # noqa: PLC0415 - loads torch
 
         land(self._at_work(), key)
-
-    def _end(self) -> None:
-        from harness.run.produce import note_memory  # noqa: PLC0415 - loads torch
-
-        note_memory(self._at_work())
 
     def _at_work(self) -> "Work":
         if self._work is None:
@@ -113,7 +110,9 @@ class UnitWorker:
         found = {}
         for path in sorted(self._folder.path.rglob("*")):
             name = path.relative_to(self._folder.path).as_posix()
-            if path.is_file() and name not in self._sent and LOCKS not in path.relative_to(self._folder.path).parts:
-                found[name] = read_bytes(path, what="file of a worker's folder")
-        self._sent |= found.keys()
+            if not path.is_file() or LOCKS in path.relative_to(self._folder.path).parts:
+                continue
+            data = read_bytes(path, what="file of a worker's folder")
+            if self._sent.get(name) != (sent := sha256_hex(data)):
+                found[name], self._sent[name] = data, sent
         return found

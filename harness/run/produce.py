@@ -7,7 +7,7 @@ ends the run, and memory that ran out ends the attempt for every process of the 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -57,6 +57,7 @@ class Work:
     progress: Progress
     attempt: int
     again: Engine | None
+    tree: dict[str, str] = field(default_factory=lambda: working_tree(places().root))
 
 
 def produce(
@@ -70,7 +71,6 @@ def produce(
         ready(work.engine.model.process.model_load_id)
         _land_all(work, loaded.units(request.grid, request.domains))
         work.progress.close()
-        note_memory(work)
 
 
 @contextmanager
@@ -170,6 +170,7 @@ def land(work: Work, key: UnitKey) -> None:
     work.progress.start_unit(key.source_id)
     evidence, observation = _make(work, work.engine, key)
     _land_again(work, key)  # first, so that a unit that has landed has its replay, whoever looks
+    _note_memory(work)  # and what its process held, however that ends
     write_journal(work.folder, key, evidence, observation)
     work.progress.end_unit()
 
@@ -238,15 +239,15 @@ def _record_failure(work: Work, key: UnitKey, kind: str, message: str) -> None:
     write_record(work.folder.failure(key), failure)
 
 
-def note_memory(work: Work) -> None:
-    """workers/<pid>-<load>.json: peaks, load time and working tree of this process. An observation."""
+def _note_memory(work: Work) -> None:
+    """workers/<pid>-<load>.json: peaks so far, load time and working tree of this process. An observation."""
     engine = work.engine
     process: ProcessIdentity = engine.model.process
     note = {
         "process": process,
         "memory_bytes": engine.memory(),
         "model_load_ns": engine.model.load_ns,
-        "working_tree": working_tree(places().root),
+        "working_tree": work.tree,
     }
     write_record(work.folder.path / "workers" / f"{process.pid}-{process.model_load_id}.json", _observable(note))
 

@@ -1,6 +1,7 @@
 """A Ray cluster of two nodes on this machine: runs made on it are those of one process, an actor killed or not."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -27,12 +28,12 @@ def cluster():
     made.shutdown()
 
 
-def start(tree, *arguments):
-    """`python -m harness run …` over a tree."""
+def start(tree, *arguments, **variables):
+    """`python -m harness run …` over a tree, with these variables besides."""
     return subprocess.Popen(
         [sys.executable, "-m", "harness", "run", *arguments],
         cwd=tree,
-        env=environment(tree),
+        env=environment(tree) | variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -116,3 +117,59 @@ def test_a_cluster_that_does_not_answer_is_named(mini_tree, tmp_path, address):
     assert len(errors.splitlines()) == 1
     assert [one["event"] for one in attempts(tree)] == ["refused"]
     assert [path for path in (tree / "reports" / MINI).iterdir() if path.is_dir()] == []
+
+
+HEAD = """
+import sys
+from ray.cluster_utils import Cluster
+made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+print(made.address, flush=True)
+sys.stdin.readline()
+made.head_node.kill_gcs_server()
+print("killed", flush=True)
+sys.stdin.readline()
+made.shutdown()
+"""
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 2}
+
+
+@pytest.fixture
+def head():
+    """A cluster of its own that asks for a token; the first line that it reads ends its head, the second all of it."""
+    made = subprocess.Popen(
+        [sys.executable, "-c", HEAD],
+        env={**os.environ, **TOKEN},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    yield made
+    made.communicate("\n\n", timeout=TIMEOUT_S)
+
+
+def test_a_head_that_is_lost_ends_the_command_and_nothing_that_landed(head, mini_tree, tmp_path):
+    """A token that wasn't sent is named. The head killed in mid-run: Ray ends the command; the rest is made here."""
+    tree = copy_tree(mini_tree, tmp_path / "tree")
+    address = head.stdout.readline().strip()
+    asked = (MINI, "--tier", "smoke", "--engine", "ray", "--address", address)
+    refused = start(tree, *asked)
+    _, errors = refused.communicate(timeout=TIMEOUT_S)
+    assert (refused.returncode, "RAY_AUTH_MODE=token" in errors, len(errors.splitlines())) == (1, True, 1)
+
+    run = tree / "reports" / MINI / "smoke-1"
+    made = start(tree, *asked, "--run", str(run), RAY_gcs_rpc_server_reconnect_timeout_s="1", **TOKEN)
+    landed = made.stderr.readline()
+    head.stdin.write("\n")
+    head.stdin.flush()
+    _, errors = made.communicate(timeout=TIMEOUT_S)
+    assert landed.startswith("run: 1 of ")
+    assert (made.returncode, "GCS" in errors) == (1, True)
+    there = {path.name: path.read_bytes() for path in (run / "journal").iterdir()}
+    assert there
+
+    gone_on = start(tree, MINI, "--tier", "smoke", "--run", str(run))
+    _, errors = gone_on.communicate(timeout=TIMEOUT_S)
+    assert gone_on.returncode == 0, errors
+    assert there.items() <= {path.name: path.read_bytes() for path in (run / "journal").iterdir()}.items()
+    judged = run_gates(tree, "-m", "smoke", "--run", str(run))
+    assert judged.code == 0, judged.output

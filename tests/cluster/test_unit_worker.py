@@ -1,5 +1,6 @@
 """A worker without a cluster: what it answers, what it refuses, and what it leaves behind."""
 
+import json
 import os
 import tempfile
 
@@ -34,7 +35,7 @@ def folders(tmp_path, monkeypatch):
 
 
 def test_a_worker_answers_with_what_is_new(nano, folders):
-    """What the run is, then a unit, then itself; nothing twice, and the folder goes with it."""
+    """What the run is, then a unit and what the process noted of itself; nothing twice, and the folder goes."""
     loaded, request = nano
     worker = UnitWorker(request, loaded.digest, steering(), code_sha256(), new_name())
     first = worker.begin()
@@ -42,12 +43,14 @@ def test_a_worker_answers_with_what_is_new(nano, folders):
         "",
         {"spec.json", "environment.json", "placement.json", "gold.json"},
     )
-    key = loaded.units(request.grid, request.domains)[0]
+    key, second = loaded.units(request.grid, request.domains)[:2]
     unit = worker.land(key)
-    assert (unit.refusal, list(unit.files)) == ("", [f"journal/{key.name}.json"])
+    assert (unit.refusal, [name.split("/")[0] for name in unit.files]) == ("", ["journal", "workers"])
     assert worker.land(key).files == {}
-    last = worker.end()
-    assert [name.split("/")[0] for name in last.files] == ["workers"]
+    note = next(name for name in unit.files if name.startswith("workers/"))
+    assert json.loads(unit.files[note])["memory_bytes"]["rss"] > 0
+    assert f"journal/{second.name}.json" in worker.land(second).files
+    assert worker.end().files == {}
     assert list(folders.iterdir()) == []
 
 

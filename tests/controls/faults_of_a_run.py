@@ -14,6 +14,7 @@ from .planting import (
     in_config,
     in_environment,
     in_ledger,
+    in_notes,
     in_placement,
     in_unit,
     of_seed,
@@ -22,6 +23,7 @@ from .planting import (
     remove,
 )
 
+NO_MEMORY = "model loads that made units and left no memory: expected [], found ['"
 FAULTS = (
     Fault("normal_return", "a recorded failure", failed_unit(""), ("{1}:*",), ("out_of_memory", "20 GiB")),
     Fault(
@@ -250,7 +252,10 @@ FAULTS = (
         ALL,
         ("placement in run.json",),
     ),
-    Fault("placement_recorded", "no memory note", remove("workers"), ALL, ("memory of a process",)),
+    Fault("placement_recorded", "no memory note", remove("workers"), ALL, (NO_MEMORY,)),
+    Fault("placement_recorded", "another load", in_notes(process={"model_load_id": "another"}), ALL, (NO_MEMORY,)),
+    Fault("placement_recorded", "no resident bytes", in_notes(memory_bytes={"rss": 0}), ALL, (NO_MEMORY,)),
+    Fault("placement_recorded", "no memory in the note", in_notes(memory_bytes=None), ALL, (NO_MEMORY,)),
     Fault("assembled_run", "run.json", in_cell("s0_x", eos=True), ALL, ("run.json",)),
     Fault(
         "assembled_run",

@@ -162,6 +162,16 @@ def remove(name: str) -> Damage:
     return plant
 
 
+def in_notes(**changes: Any) -> Damage:
+    """What every process noted of itself, changed."""
+
+    def plant(case: Case) -> None:
+        for path in (case.run / "workers").iterdir():
+            edit(path, lambda note: note.update(changes))
+
+    return plant
+
+
 def finer_map(case: Case) -> None:
     """Both placements are one map, the second listing it in more pieces."""
     facts = read(case.run / "placement.json")

@@ -122,6 +122,8 @@ def test_a_killed_run_is_the_undisturbed_run(asked, resuming):
     assert kept.items() <= landed(killed).items()
     assert hits > 0
     assert len(landed(killed)) == len(walls)
+    loads = {read_journal(path, kind).observation.process.model_load_id for path in journals(killed)}
+    assert loads <= {path.stem.partition("-")[2] for path in (killed.path / "workers").iterdir()}
     names = close(killed, resuming)
     assert {name: killed.file(name).read_bytes() for name in names} == {
         name: undisturbed.file(name).read_bytes() for name in names

@@ -4,11 +4,10 @@ Pure functions over records; `harness.protocols.load` calls them before anything
 """
 
 from collections.abc import Sequence
-from typing import get_args
 
+from harness.protocols.check_runs import check_budgets, check_grid_names, check_runs, check_same_process
 from harness.protocols.check_study import check_study, check_texts
 from harness.protocols.check_taped import check_taped
-from harness.protocols.check_taped_study import check_same_process
 from harness.protocols.grids import UnitKey, denominators, gate_rows, unit_keys
 from harness.protocols.require import known, require
 from harness.protocols.seeds import check_seeds
@@ -17,12 +16,9 @@ from harness.records.manifest import Manifest
 from harness.records.profile import Profile
 from harness.records.protocol import (
     AnyProtocol,
-    BehaviorProtocol,
     BoundaryProtocol,
     CompletionProtocol,
     DepthProtocol,
-    GenerationProtocol,
-    GraphTaskProtocol,
     JudgedProtocol,
     LadderProtocol,
     Protocol,
@@ -30,11 +26,9 @@ from harness.records.protocol import (
     SamplingProtocol,
     StudyProtocol,
     TaskCrnProtocol,
-    Tier,
 )
 from harness.selection import selection_rank
 
-THREADS = 1024  # in one process; none, or less, is a number that no library takes
 LONGEST = 200  # a file system's 255, less what a write in progress adds
 
 
@@ -44,7 +38,7 @@ def check_protocol(protocol: RegisteredProtocol) -> None:
     conditions = {condition.id for condition in protocol.conditions}
     for label, names in _listed_names(protocol).items():
         require(len(set(names)) == len(names), f"{where}: {label}", expected="unique names", found=names)
-    _check_grid_names(protocol, where)
+    check_grid_names(protocol, where)
     if isinstance(protocol, StudyProtocol):
         check_study(protocol, where)
     else:
@@ -66,7 +60,9 @@ def check_protocol(protocol: RegisteredProtocol) -> None:
             expected="{text}",
             found=domain.content,
         )
-    _check_runs(protocol, where)
+    check_runs(protocol, where)
+    _check_family(protocol, where)
+    check_budgets(protocol, where)
     name, contract = (
         ("forward", protocol.forward) if isinstance(protocol, DepthProtocol) else ("decode", protocol.decode)
     )
@@ -98,57 +94,6 @@ def _listed_names(protocol: Protocol) -> dict[str, list[str]]:
         "carried_over": [one.id for one in getattr(protocol, "carried_over", ())],
         "conclusions": [conclusion.id for conclusion in (*protocol.permitted, *protocol.prohibited)],
     }
-
-
-def _check_grid_names(protocol: RegisteredProtocol, where: str) -> None:
-    """Every tier has a grid, and pairs of runs name one: what is checked after this may look them up."""
-    for tier in get_args(Tier):
-        known(f"{where}: tier_grids.{tier}", protocol.tier_grids.get(tier, "none"), protocol.grids)
-    pairs = [protocol.placement_equivalence] if isinstance(protocol, GenerationProtocol) else []
-    for rule in (*pairs, protocol.independent_replay):
-        known(f"{where}: pair rule grid", rule.grid, protocol.grids)
-
-
-def _check_runs(protocol: RegisteredProtocol, where: str) -> None:
-    grids = set(protocol.grids)
-    placements = {placement.id for placement in protocol.placements}
-    known(f"{where}: placement", protocol.placement, placements)
-    threads = {"execution": protocol.execution.threads}
-    if isinstance(protocol, BehaviorProtocol):
-        threads |= {f"row_determinism.{one.id}": one.threads for one in protocol.row_determinism.variants}
-    for name, number in threads.items():
-        require(0 < number <= THREADS, f"{where}: {name}.threads", expected=f"from 1 to {THREADS}", found=number)
-    replay = protocol.independent_replay
-    pairs = [protocol.placement_equivalence] if isinstance(protocol, GenerationProtocol) else []
-    for rule in (*pairs, replay):
-        for side in (rule.left, rule.right):
-            known(f"{where}: pair rule placement", side, placements)
-    held = not isinstance(protocol, GraphTaskProtocol) or any(gate.reach == "placement" for gate in protocol.gates)
-    for pair in pairs:
-        require(
-            pair.left != pair.right or not held,
-            f"{where}: placement_equivalence",
-            expected="two placements",
-            found=f"{pair.left} twice",
-        )
-    same = replay.left == replay.right == protocol.placement
-    require(same, f"{where}: independent_replay", expected=protocol.placement, found=f"{replay.left}, {replay.right}")
-    # Placements of a drawn protocol or a study are compared at the smoke budget (R07 10), others at the formal one.
-    at_smoke = isinstance(protocol, SamplingProtocol | TaskCrnProtocol | StudyProtocol)
-    apart = [replay.grid] if at_smoke else [rule.grid for rule in (*pairs, replay)]
-    if isinstance(protocol, BehaviorProtocol):
-        known(f"{where}: row_determinism.grid", protocol.row_determinism.grid, grids)
-        apart.append(protocol.row_determinism.grid)
-    _check_family(protocol, where)
-    budget = protocol.grids[protocol.tier_grids["formal"]].max_new_tokens
-    for name in apart:
-        found = protocol.grids[name].max_new_tokens
-        require(
-            found == budget,
-            f"{where}: grids.{name}.max_new_tokens",
-            expected=f"{budget}, the formal grid's",
-            found=found,
-        )
 
 
 def _check_family(protocol: RegisteredProtocol, where: str) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from harness.protocols.check_runs import check_same_process
 from harness.protocols.check_taped import check_loop, check_sampler, check_tapes
-from harness.protocols.require import known, require
-from harness.records.protocol import SamplingProtocol, TapedStudyProtocol
+from harness.protocols.require import require
+from harness.records.protocol import TapedStudyProtocol
 
 AT_LEAST = 2  # one tape shows nothing of what the numbers that were drawn had to do with a result
 RULE = "icdf-v1"
@@ -78,14 +79,3 @@ def _check_smoke(protocol: TapedStudyProtocol, where: str) -> None:
     require(count >= AT_LEAST, f"{where}: grids.{name}.replicates", expected=f"{AT_LEAST} tapes or more", found=count)
     least = f"{count} tapes or more, as in smoke"
     require(len(again) >= count, f"{where}: grids.{apart}.replicates", expected=least, found=len(again))
-
-
-def check_same_process(protocol: SamplingProtocol | TapedStudyProtocol, where: str) -> None:
-    """R07 7.1 and R08 5.1: what is drawn again is the smoke grid's own, under one of its replicates and its budget."""
-    rule, smoke = protocol.same_process_replay, protocol.grids[protocol.tier_grids["smoke"]]
-    known(f"{where}: same_process_replay.grid", rule.grid, protocol.grids)
-    known(f"{where}: same_process_replay.replicate", rule.replicate, smoke.replicates)
-    again = protocol.grids[rule.grid]
-    found = (again.per_domain, again.replicates, again.max_new_tokens)
-    wanted = (smoke.per_domain, (rule.replicate,), smoke.max_new_tokens)
-    require(found == wanted, f"{where}: same_process_replay.grid", expected=wanted, found=found)

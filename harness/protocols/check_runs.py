@@ -53,7 +53,7 @@ def check_runs(protocol: RegisteredProtocol, where: str) -> None:
 
 
 def check_budgets(protocol: RegisteredProtocol, where: str) -> None:
-    """What is compared whole has the formal grid's budget; placements of what is drawn, and of studies, smoke's (R07 10)."""
+    """What is compared whole has the formal budget; placements of what is drawn, and of studies, smoke's (R07 10)."""
     replay = protocol.independent_replay
     at_smoke = isinstance(protocol, SamplingProtocol | TaskCrnProtocol | StudyProtocol)
     apart = [replay.grid] if at_smoke else [rule.grid for rule in (*_placed_apart(protocol), replay)]

@@ -1,9 +1,10 @@
 """Sessions forked off an interpreter that has imported what is slow to import, so that each costs its own work only.
 
 A forked session is a process with its own files, environment, folder and search path, and it ends as an interpreter
-ends. So are its smoke run and the parts that it has made apart: processes of their own, with the hash seed that they
-ask for. xdist's workers, and whatever a session that isn't forked starts, are fresh interpreters, as everywhere. What
-an interpreter or a library reads when it starts can't be given to a fork: see `serves`.
+ends. So are its smoke run, the parts that it has made apart and xdist's workers: processes of their own, with the hash
+seed that they ask for. Whatever a session that isn't forked starts is a fresh interpreter, as everywhere. What an
+interpreter or a library reads when it starts can't be given to a fork: see `serves`. Forks that ask for no hash seed
+share one; workers with different ones are those of the sessions in fresh interpreters (`plugin/test_devices.py`).
 """
 
 import atexit
@@ -54,8 +55,8 @@ class Server:
 class Forks:
     """Sessions off one interpreter with `modules` imported. `environment` is what that starts under.
 
-    `children`: whether what a session starts to generate, and its smoke session, is forked too, wherever a fork is the
-    same. A child has another hash seed than its session, and so comes off an interpreter of its own.
+    `children`: whether what a session starts to generate, its smoke session and its workers are forked too, wherever a
+    fork is the same. A child has another hash seed than its session, and so comes off an interpreter of its own.
     """
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str], *, children: bool = False) -> None:

@@ -60,8 +60,7 @@ class Forks:
     """
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str], *, children: bool = False) -> None:
-        self._own = Server(modules, environment)
-        self._servers = [self._own]
+        self._servers = [Server(modules, environment)]
         if children:
             seed = another_hash_seed(environment.get("PYTHONHASHSEED", ""))
             self._servers.append(Server(modules, {**environment, "PYTHONHASHSEED": seed}))
@@ -74,7 +73,7 @@ class Forks:
         PYTHONPATH plants a `sitecustomize`.
         """
         planted = any(Path(folder, "sitecustomize.py").exists() for folder in search_path(environment))
-        return not planted and read_at_start(environment) == self._own.start
+        return not planted and self._server(environment) is not None
 
     def run(
         self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], output: Path, timeout_s: float
@@ -93,7 +92,11 @@ class Forks:
         """`python -m MODULE ARGUMENTS`, begun; with what is used of a Popen. Output to a file."""
         case = case_of(module, arguments, cwd=cwd, environment=environment, servers=self._children)
         with output.open("wb") as stream:
-            return Forked(self._own.address, case, stream.fileno())
+            return Forked((self._server(environment) or self._servers[0]).address, case, stream.fileno())
+
+    def _server(self, environment: Mapping[str, str]) -> Server | None:
+        wanted = read_at_start(environment)
+        return next((one for one in self._servers if one.start == wanted), None)
 
     def close(self) -> None:
         """End the interpreters, and a session that is still running with them."""

@@ -21,9 +21,17 @@ from harness.run.child import another_hash_seed
 
 from .forked_server import Forked, case_of, read_at_start, search_path
 
-# Libraries alone: what is planted before the harness is imported is met as in a fresh interpreter.
-LIBRARIES = ("numpy", "torch", "transformers.models.deepseek_v2.modeling_deepseek_v2")
 SERVER = Path(__file__).with_name("forked_server.py")
+PROJECT = SERVER.parents[2]
+LIBRARIES = (
+    "numpy", "torch", "transformers.models.deepseek_v2.modeling_deepseek_v2", "tokenizers", "typer", "rich.console",
+    "harness.inputs.sources", "harness.snapshots.judgements", "harness.snapshots.baseline", "harness.ledgers.close",
+    "harness.claims.judge", "harness.prompts.build",
+    "harness.claims.writeup", "harness.verify.attest", "harness.difference.make", "harness.explain.make", "shellingham",
+    *(f"harness.checks.{path.stem}" for path in sorted((PROJECT / "harness/checks").glob("[a-z]*.py"))),
+)  # fmt: skip
+"""Of the harness what reads and judges alone. What makes a run, and the plugin, are imported by each session: what is
+planted there is met as in a fresh interpreter."""
 
 
 class Server:
@@ -110,7 +118,7 @@ _LIBRARIES: list[Forks] = []
 def with_libraries(environment: Mapping[str, str]) -> Forks:
     """A test process's driver with `LIBRARIES`, started at the first call under that call's environment."""
     if not _LIBRARIES:
-        own = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+        own = {**environment, "PYTHONPATH": str(PROJECT)}
         _LIBRARIES.append(Forks(LIBRARIES, own, children=True))
         atexit.register(_LIBRARIES[0].close)
     return _LIBRARIES[0]

@@ -24,10 +24,12 @@ from .forked_server import Forked, case_of, read_at_start, search_path
 SERVER = Path(__file__).with_name("forked_server.py")
 PROJECT = SERVER.parents[2]
 LIBRARIES = (
-    "numpy", "torch", "transformers.models.deepseek_v2.modeling_deepseek_v2", "tokenizers", "typer", "rich.console",
+    "numpy", "torch", "transformers.models.deepseek_v2.modeling_deepseek_v2", "tokenizers",
+    "transformers.conversion_mapping:get_checkpoint_conversion_mapping:deepseek_v2",
+    "typer._adapters", "typer._click.decorators", "rich.console", "rich.table", "rich.panel",
     "harness.inputs.sources", "harness.snapshots.judgements", "harness.snapshots.baseline", "harness.ledgers.close",
     "harness.claims.judge", "harness.prompts.build",
-    "harness.claims.writeup", "harness.verify.attest", "harness.difference.make", "harness.explain.make", "shellingham",
+    "harness.claims.writeup", "harness.verify.attest", "harness.difference.make", "harness.explain.make",
     *(f"harness.checks.{path.stem}" for path in sorted((PROJECT / "harness/checks").glob("[a-z]*.py"))),
 )  # fmt: skip
 """Of the harness what reads and judges alone. What makes a run, and the plugin, are imported by each session: what is

@@ -1,6 +1,7 @@
 """A program: an interpreter that has imported what it is told, off which processes are forked for whoever asks.
 
-`python forked_server.py LISTENING MODULE...`, LISTENING the descriptor of a Unix socket that is bound and listens. Who
+`python forked_server.py LISTENING MODULE...`, LISTENING the descriptor of a Unix socket that is bound and listens; a
+module may be followed by `:FUNCTION:WORD`, a call by which it makes a table that it keeps. Who
 connects hands over a case as a line of JSON and the descriptors for its streams, reads the process's ID and then its
 exit code. A fork is left alone by its asker's end, as a child is by its parent's: the process between them ends then,
 so that a fork which watches its parent sees it go.
@@ -211,7 +212,10 @@ def main():
     """Import, then serve."""
     listening = socket.socket(fileno=int(sys.argv[1]))
     for name in sys.argv[2:]:
-        importlib.import_module(name)
+        module, *call = name.split(":")
+        imported = importlib.import_module(module)
+        if call:
+            getattr(imported, call[0])(call[1])
     import pytest  # noqa: F401 - what a session is
 
     gc.freeze()

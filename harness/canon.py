@@ -36,6 +36,7 @@ _MILLIONTHS = re.compile(rb"(?<=[:\[,-])([0-9])(?:\.([0-9]+))?e-6(?=[,\]}])")
 _WHOLE = re.compile(rb"[:\[,](?:0|-?[1-9][0-9]*)\Z")
 _DIGITS = bytes(48 if 48 <= code <= 57 else 32 for code in range(256))
 _LONG = b"0" * 16
+_CONTAINERS = (dict, list, tuple)
 
 
 def canonical_bytes(value: Any) -> bytes:
@@ -72,16 +73,17 @@ def _plain_bytes(plain: Any) -> bytes | None:
 
 def _equals(read: Any, plain: Any) -> bool:
     """Whether what was read back is the value; a tuple, as records have them, comes back as a list."""
-    if isinstance(plain, dict):
-        return (
-            isinstance(read, dict)
-            and read.keys() == plain.keys()
-            and all(_equals(read[name], one) for name, one in plain.items())
-        )
-    if isinstance(plain, list | tuple):
-        return isinstance(read, list) and (
-            read == [*plain] or (len(read) == len(plain) and all(map(_equals, read, plain)))
-        )
+    kind = type(plain)
+    if kind is dict:
+        if type(read) is not dict or read.keys() != plain.keys():
+            return False
+        for name, one in plain.items():
+            other = read[name]
+            if not (_equals(other, one) if type(one) in _CONTAINERS else other == one):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        return type(read) is list and (read == [*plain] or (len(read) == len(plain) and all(map(_equals, read, plain))))
     return bool(read == plain)
 
 

@@ -6,11 +6,13 @@ HARNESS_INPUTS, HARNESS_SANDBOX_IMAGE, HARNESS_CUDA, HARNESS_BROWSER or HARNESS_
 as not run. So are tests marked `ssh_keygen` or `openssl` where that program isn't on the path.
 """
 
+import gc
 import importlib.util
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,6 +60,17 @@ def _keep_bytecode(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="pregate-bytecode-")
         os.environ["PYTHONPYCACHEPREFIX"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """No garbage is looked for among sixteen thousand tests while they are made, nor among them afterwards."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,9 +1,10 @@
 """Sessions forked off an interpreter that has imported what is slow to import, so that each costs its own work only.
 
 A forked session is a process with its own files, environment, folder and search path, and it ends as an interpreter
-ends. So are its smoke run and the parts that it has made apart: processes of their own, with the hash seed that they
-ask for. xdist's workers, and whatever a session that isn't forked starts, are fresh interpreters, as everywhere. What
-an interpreter or a library reads when it starts can't be given to a fork: see `serves`.
+ends. So are its smoke run, the parts that it has made apart and xdist's workers: processes of their own, with the hash
+seed that they ask for. Whatever a session that isn't forked starts is a fresh interpreter, as everywhere. What an
+interpreter or a library reads when it starts can't be given to a fork: see `serves`. Forks that ask for no hash seed
+share one; workers with different ones are those of the sessions in fresh interpreters (`plugin/test_devices.py`).
 """
 
 import atexit
@@ -20,9 +21,19 @@ from harness.run.child import another_hash_seed
 
 from .forked_server import Forked, case_of, read_at_start, search_path
 
-# Libraries alone: what is planted before the harness is imported is met as in a fresh interpreter.
-LIBRARIES = ("numpy", "torch", "transformers.models.deepseek_v2.modeling_deepseek_v2")
 SERVER = Path(__file__).with_name("forked_server.py")
+PROJECT = SERVER.parents[2]
+LIBRARIES = (
+    "numpy", "torch", "transformers.models.deepseek_v2.modeling_deepseek_v2", "tokenizers",
+    "transformers.conversion_mapping:get_checkpoint_conversion_mapping:deepseek_v2",
+    "typer._adapters", "typer._click.decorators", "rich.console", "rich.table", "rich.panel",
+    "harness.inputs.sources", "harness.snapshots.judgements", "harness.snapshots.baseline", "harness.ledgers.close",
+    "harness.claims.judge", "harness.prompts.build",
+    "harness.claims.writeup", "harness.verify.attest", "harness.difference.make", "harness.explain.make",
+    *(f"harness.checks.{path.stem}" for path in sorted((PROJECT / "harness/checks").glob("[a-z]*.py"))),
+)  # fmt: skip
+"""Of the harness what reads and judges alone. What makes a run, and the plugin, are imported by each session: what is
+planted there is met as in a fresh interpreter."""
 
 
 class Server:
@@ -54,13 +65,12 @@ class Server:
 class Forks:
     """Sessions off one interpreter with `modules` imported. `environment` is what that starts under.
 
-    `children`: whether what a session starts to generate, and its smoke session, is forked too, wherever a fork is the
-    same. A child has another hash seed than its session, and so comes off an interpreter of its own.
+    `children`: whether what a session starts to generate, its smoke session and its workers are forked too, wherever a
+    fork is the same. A child has another hash seed than its session, and so comes off an interpreter of its own.
     """
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str], *, children: bool = False) -> None:
-        self._own = Server(modules, environment)
-        self._servers = [self._own]
+        self._servers = [Server(modules, environment)]
         if children:
             seed = another_hash_seed(environment.get("PYTHONHASHSEED", ""))
             self._servers.append(Server(modules, {**environment, "PYTHONHASHSEED": seed}))
@@ -73,7 +83,7 @@ class Forks:
         PYTHONPATH plants a `sitecustomize`.
         """
         planted = any(Path(folder, "sitecustomize.py").exists() for folder in search_path(environment))
-        return not planted and read_at_start(environment) == self._own.start
+        return not planted and self._server(environment) is not None
 
     def run(
         self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], output: Path, timeout_s: float
@@ -92,7 +102,11 @@ class Forks:
         """`python -m MODULE ARGUMENTS`, begun; with what is used of a Popen. Output to a file."""
         case = case_of(module, arguments, cwd=cwd, environment=environment, servers=self._children)
         with output.open("wb") as stream:
-            return Forked(self._own.address, case, stream.fileno())
+            return Forked((self._server(environment) or self._servers[0]).address, case, stream.fileno())
+
+    def _server(self, environment: Mapping[str, str]) -> Server | None:
+        wanted = read_at_start(environment)
+        return next((one for one in self._servers if one.start == wanted), None)
 
     def close(self) -> None:
         """End the interpreters, and a session that is still running with them."""
@@ -106,7 +120,7 @@ _LIBRARIES: list[Forks] = []
 def with_libraries(environment: Mapping[str, str]) -> Forks:
     """A test process's driver with `LIBRARIES`, started at the first call under that call's environment."""
     if not _LIBRARIES:
-        own = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+        own = {**environment, "PYTHONPATH": str(PROJECT)}
         _LIBRARIES.append(Forks(LIBRARIES, own, children=True))
         atexit.register(_LIBRARIES[0].close)
     return _LIBRARIES[0]

@@ -1,7 +1,8 @@
 """A program: an interpreter that has imported what it is told, off which processes are forked for whoever asks.
 
-`python forked_server.py LISTENING MODULE...`, LISTENING the descriptor of a Unix socket that is bound and listens. Who
-connects hands over a case as a line of JSON and the descriptor for its output, reads the process's ID and then its
+`python forked_server.py LISTENING MODULE...`, LISTENING the descriptor of a Unix socket that is bound and listens; a
+module may be followed by `:FUNCTION:WORD`, a call by which it makes a table that it keeps. Who
+connects hands over a case as a line of JSON and the descriptors for its streams, reads the process's ID and then its
 exit code. A fork is left alone by its asker's end, as a child is by its parent's: the process between them ends then,
 so that a fork which watches its parent sees it go.
 """
@@ -23,6 +24,7 @@ READ_AT_START = ("PYTHON", "LD_", "MALLOC_", "OMP_", "MKL_", "OPENBLAS_", "KMP_"
 # Of the installed plugins some are refused by pytest once a library has imported them; these are what gates need.
 PLUGINS = ("-p", "xdist.plugin", "-p", "syrupy")
 MESSAGE = 1 << 16
+WORKER = [sys.executable, "-u", "-c"]  # how execnet starts one of xdist's workers, before the code that it is told
 
 
 def read_at_start(environment):
@@ -32,7 +34,10 @@ def read_at_start(environment):
 
 
 def case_of(module, arguments, *, cwd, environment, servers=()):
-    """`python -m MODULE ARGUMENTS`. `servers`: addresses for what it starts itself, each with what it started under."""
+    """`python -m MODULE ARGUMENTS`, or `python -c CODE` where the module is `-c`.
+
+    `servers`: addresses for what it starts itself, each with what it started under.
+    """
     pytest = module == "pytest"
     return {
         "module": module,
@@ -52,12 +57,14 @@ def search_path(environment):
 class Forked:
     """A process forked off a server, with what is used of `subprocess.Popen`."""
 
-    def __init__(self, address, case, output):
-        """Ask for it; `case`: see `case_of`."""
+    stdin = stdout = None  # a worker's
+
+    def __init__(self, address, case, *streams):
+        """Ask for it; `case`: see `case_of`. `streams`: its output's descriptor, or those of all three."""
         self.args, self.returncode = case["arguments"], None
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(address)
-        socket.send_fds(self._connection, [json.dumps(case).encode() + b"\n"], [output])
+        socket.send_fds(self._connection, [json.dumps(case).encode() + b"\n"], streams)
         self._answers = self._connection.makefile("rb")
         self.pid = int(self._answers.readline())
 
@@ -96,13 +103,15 @@ class Forked:
 
 
 def patched(real, servers):
-    """`subprocess.Popen` that forks the harness's own children where a server's fork is what would be started."""
+    """`subprocess.Popen` that forks the harness's children and xdist's workers where a server's fork is the same."""
 
     class Popen(real):
         def __new__(cls, command, **options):
             address = address_for(command, options, servers)
             if address is None:
                 return super().__new__(cls)
+            if is_worker(command, options):
+                return worker(address, command[3:], servers)
             cwd = options.get("cwd") or Path.cwd()
             case = case_of(command[2], command[3:], cwd=cwd, environment=options["env"], servers=servers)
             return Forked(address, case, options["stdout"].fileno())
@@ -111,14 +120,31 @@ def patched(real, servers):
 
 
 def address_for(command, options, servers):
-    """The server that serves a command; None for any but `generate` and smoke sessions, and where none serves it."""
-    ours = isinstance(command, list) and command[:2] == [sys.executable, "-m"]
-    if not ours or (command[2:4] != ["harness", "generate"] and command[2] != "pytest"):
-        return None
-    if options.get("stderr") != subprocess.STDOUT or options.get("stdin") != subprocess.DEVNULL:
-        return None
-    wanted = read_at_start(options["env"])
+    """The server for a command; None for any but `generate`, smoke sessions and workers, and where none serves it."""
+    if not is_worker(command, options):
+        ours = isinstance(command, list) and command[:2] == [sys.executable, "-m"]
+        if not ours or (command[2:4] != ["harness", "generate"] and command[2] != "pytest"):
+            return None
+        if options.get("stderr") != subprocess.STDOUT or options.get("stdin") != subprocess.DEVNULL:
+            return None
+    wanted = read_at_start(options.get("env", os.environ))
     return next((address for address, start in servers if start == wanted), None)
+
+
+def is_worker(command, options):
+    """Whether execnet starts a worker: one that is told over pipes what it is to be, in this process's environment."""
+    piped = options == {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return piped and isinstance(command, list) and command[:3] == WORKER
+
+
+def worker(address, code, servers):
+    """A worker of xdist's, forked; its other ends of the pipes are closed here, so that its end is seen."""
+    case = case_of("-c", code, cwd=Path.cwd(), environment=os.environ, servers=servers)
+    (told, tell), (hear, said) = os.pipe(), os.pipe()
+    forked = Forked(address, case, told, said, 2)
+    os.close(told), os.close(said)
+    forked.stdin, forked.stdout = open(tell, "wb"), open(hear, "rb")  # noqa: PTH123, SIM115 - descriptors, as a Popen's
+    return forked
 
 
 def serve(listening):
@@ -143,13 +169,14 @@ def reap(*_):
 
 def attend(connection):
     """The case, in the process that is to be it; the process that waits for it doesn't return."""
-    data, (output,), _, _ = socket.recv_fds(connection, MESSAGE, 1)
+    data, streams, _, _ = socket.recv_fds(connection, MESSAGE, 3)
     while not data.endswith(b"\n"):
         data += connection.recv(MESSAGE)
     if (child := os.fork()) == 0:
         connection.close()
-        return json.loads(data), output
-    os.close(output)
+        return json.loads(data), streams
+    for one in streams:
+        os.close(one)
     connection.sendall(b"%d\n" % child)
     ended = os.pidfd_open(child)
     if ended in select.select([ended, connection], [], [])[0]:
@@ -157,11 +184,13 @@ def attend(connection):
     os._exit(0)
 
 
-def become(case, output):
+def become(case, streams):
     """The files, environment, folder and search path of a fresh `python -m MODULE ARGUMENTS`, which is then run."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0), os.dup2(output, 1), os.dup2(output, 2)
-    os.close(nothing), os.close(output)
+    if len(streams) == 1:
+        streams = [os.open(os.devnull, os.O_RDONLY), *streams, os.dup(*streams)]
+    for at, one in enumerate(streams):
+        os.dup2(one, at)
+        os.close(one)
     os.chdir(case["cwd"])
     os.environ.clear()
     os.environ.update(case["env"])
@@ -172,6 +201,9 @@ def become(case, output):
 
         sys.argv[:] = [pytest.__file__.replace("__init__", "__main__"), *case["arguments"]]
         sys.exit(pytest.main(case["arguments"]))
+    if case["module"] == "-c":
+        sys.argv[:] = ["-c"]
+        sys.exit(exec(case["arguments"][0], {"__name__": "__main__"}))
     sys.argv[:] = [case["module"], *case["arguments"]]
     runpy.run_module(case["module"], run_name="__main__", alter_sys=True)
 
@@ -180,7 +212,10 @@ def main():
     """Import, then serve."""
     listening = socket.socket(fileno=int(sys.argv[1]))
     for name in sys.argv[2:]:
-        importlib.import_module(name)
+        module, *call = name.split(":")
+        imported = importlib.import_module(module)
+        if call:
+            getattr(imported, call[0])(call[1])
     import pytest  # noqa: F401 - what a session is
 
     gc.freeze()

@@ -279,6 +279,18 @@ class PairEvidence:
         whole = self.part_of if self.part_of is not None else self.first.spec.run_id
         return f"{whole}/{self.second.folder.path.name}"
 
+    @cached_property
+    def folders(self) -> int:
+        """How many folders the two runs lie in."""
+        return len({self.first.folder.path.resolve(), self.second.folder.path.resolve()})
+
+    @cached_property
+    def second_failures(self) -> list[str]:
+        """Failures of the second run, also in attempts that were moved aside."""
+        path = self.second.folder.path
+        aside = path.parent.glob(f"{path.name}.incomplete-*/failures/*.json")
+        return [*(one.kind for one in self.second.failures), *(one.name for one in sorted(aside))]
+
 
 @dataclass(frozen=True)
 class VariantEvidence:

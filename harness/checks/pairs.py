@@ -113,7 +113,7 @@ def proven_apart(pair: PairEvidence, row: RowKey) -> Differences:
     loads = len(_loads(one.processes) & _loads(other.processes))
     pids, started = {process.pid for process in other.processes}, f"the started children {sorted(pair.pids)}"
     pairs: Pairs = (
-        ("run folders", 2, len({one.folder.path.resolve(), other.folder.path.resolve()})),
+        ("run folders", 2, pair.folders),
         ("shared processes", [], sorted(_starts(pair.first.processes) & _starts(pair.second.processes))),
         ("model loads", "none shared", f"{loads} shared: the run itself" if loads else "none shared"),
         ("calls", "two", "the same one twice" if _call(one, row) == _call(other, row) else "two"),
@@ -123,7 +123,7 @@ def proven_apart(pair: PairEvidence, row: RowKey) -> Differences:
         ("port", one.run.port, other.run.port),
         ("part of this run", pair.part_id, other.spec.run_id),
         ("start after the run's own", True, _first_start(other) > _first_start(one)),
-        ("failures, also in attempts that were moved aside", [], _failures(other)),
+        ("failures, also in attempts that were moved aside", [], pair.second_failures),
     )
     return _differences(row, pairs)
 
@@ -135,8 +135,14 @@ def second_holds(pair: PairEvidence, row: RowKey) -> Differences:
 
 
 def unit_holds(evidence: RunEvidence, row: RowKey) -> Differences:
-    """What is required of every generated unit, by how it was generated."""
-    unit = RowKey(row.unit, "")
+    """What is required of every generated unit, by how it was generated; found once for all cells of a unit."""
+    known: dict[object, Differences] = evidence.__dict__.setdefault("_unit_holds", {})
+    if row.unit not in known:
+        known[row.unit] = _unit_holds(evidence, RowKey(row.unit, ""))
+    return known[row.unit]
+
+
+def _unit_holds(evidence: RunEvidence, unit: RowKey) -> Differences:
     found = batch_alignment(evidence, unit)
     if isinstance(evidence.batch(unit), SampledEvidence):
         return (*found, *drawn_as_registered(evidence, unit))
@@ -147,12 +153,6 @@ def unit_holds(evidence: RunEvidence, row: RowKey) -> Differences:
 
 def _first_start(evidence: RunEvidence) -> int:
     return min((process.started_us for process in evidence.processes), default=0)
-
-
-def _failures(evidence: RunEvidence) -> list[str]:
-    path = evidence.folder.path
-    aside = path.parent.glob(f"{path.name}.incomplete-*/failures/*.json")
-    return [*(one.kind for one in evidence.failures), *(one.name for one in sorted(aside))]
 
 
 def _starts(processes: Sequence[ProcessIdentity]) -> set[tuple[int, int]]:

@@ -8,6 +8,7 @@ know where a source came from or what a prompt looks like. `tokenizers` is impor
 import importlib.util
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -99,15 +100,13 @@ def make_tokenizer(
 
     Raises ModelError where a digest, a special text or a special ID isn't the registered one.
     """
-    from tokenizers import Tokenizer  # noqa: PLC0415  loaded only where a tokenizer is really made
-
     found = _check_digest(profile, "tokenizer", tokenizer_json, where)
     _check_digest(profile, "tokenizer_config", tokenizer_config, where)
     config = json.loads(tokenizer_config)
     if chat_template is not None:
         _check_digest(profile, "chat_template", chat_template, where)
         config["chat_template"] = chat_template.decode("utf-8")
-    backend = Tokenizer.from_str(tokenizer_json.decode("utf-8"))
+    backend = _backend(tokenizer_json)
     texts = _special_texts(config, profile.special_ids, where)
     added = {token.content for token in backend.get_added_tokens_decoder().values()}
     tokenizer = PromptTokenizer(
@@ -120,6 +119,14 @@ def make_tokenizer(
     )
     _check_special_ids(tokenizer, profile, where)
     return tokenizer
+
+
+@lru_cache(maxsize=2)
+def _backend(tokenizer_json: bytes) -> "Tokenizer":
+    """The library's tokenizer of these bytes, made once a process: several readings of a run ask for the same one."""
+    from tokenizers import Tokenizer  # noqa: PLC0415  loaded only where a tokenizer is really made
+
+    return Tokenizer.from_str(tokenizer_json.decode("utf-8"))
 
 
 def protocol_tokenizer(

@@ -144,6 +144,11 @@ class RunEvidence:
         return {path: read_journal(path, kind).observation for path in journals(self.folder)}
 
     @cached_property
+    def found(self) -> dict[RowKey, Differences]:
+        """What a check found of rows that many others ask about, kept by it."""
+        return {}
+
+    @cached_property
     def tokenizer(self) -> PromptTokenizer:
         """The registered tokenizer, from hash-checked files."""
         return locate_tokenizer(self.loaded, self.checkpoint, places())

@@ -136,10 +136,10 @@ def second_holds(pair: PairEvidence, row: RowKey) -> Differences:
 
 def unit_holds(evidence: RunEvidence, row: RowKey) -> Differences:
     """What is required of every generated unit, by how it was generated; found once for all cells of a unit."""
-    known: dict[object, Differences] = evidence.__dict__.setdefault("_unit_holds", {})
-    if row.unit not in known:
-        known[row.unit] = _unit_holds(evidence, RowKey(row.unit, ""))
-    return known[row.unit]
+    unit = RowKey(row.unit, "")
+    if unit not in evidence.found:
+        evidence.found[unit] = _unit_holds(evidence, unit)
+    return evidence.found[unit]
 
 
 def _unit_holds(evidence: RunEvidence, unit: RowKey) -> Differences:

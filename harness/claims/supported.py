@@ -52,10 +52,14 @@ class Supported:
     facts: list[Fact] = field(default_factory=list)
     sizes: set[int] = field(default_factory=set)
     numbers: set[Decimal] = field(default_factory=set)
+    _about: dict[tuple[Facets, int], list[Fact]] = field(default_factory=dict)
 
     def about(self, said: Facets) -> list[Fact]:
-        """The facts that may be quoted in a clause about `said`."""
-        return [fact for fact in self.facts if fact.facets.covers(said)]
+        """The facts that may be quoted in a clause about `said`; found once for all clauses about the same."""
+        known = said, len(self.facts)
+        if known not in self._about:
+            self._about[known] = [fact for fact in self.facts if fact.facets.covers(said)]
+        return self._about[known]
 
 
 def supported(view: RunView, claims: Claims) -> Supported:

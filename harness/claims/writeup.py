@@ -217,7 +217,8 @@ def _outcomes(known: Supported, said: Facets, text: str) -> list[Fact]:
     if not _BASELINE.search(text):
         facts = [fact for fact in facts if not _BASELINE.search(fact.where)]
     facts = [fact for fact in facts if fact.facets.domain <= said.domain] or facts  # a domain's alone aren't all
-    return [fact for fact in facts if fact.of == max(one.of for one in facts)]  # nor are those of one kind of judge
+    whole = max((fact.of for fact in facts), default=0)
+    return [fact for fact in facts if fact.of == whole]  # nor are those of one kind of judge
 
 
 def _clauses(text: str) -> Iterator[tuple[int, str]]:

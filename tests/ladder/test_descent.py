@@ -57,11 +57,11 @@ def test_the_failure_is_recorded_as_the_allocator_said_it(stepped):
 
 
 def test_the_attempts_files_are_kept_and_are_no_result(stepped):
-    """Two journals, the failure record and the facts of the attempt, without a run.json."""
+    """Two journals, what their process noted, the failure record and the facts of the attempt, without a run.json."""
     aside = attempt_folder(stepped.folder, 1, "nano-resident")
     names = {path.name for path in aside.path.iterdir()}
     assert names == {
-        "spec.json", "environment.json", "placement.json", "gold.json", "journal", "failures", "oom.json",
+        "spec.json", "environment.json", "placement.json", "gold.json", "journal", "workers", "failures", "oom.json",
     }  # fmt: skip
     assert len(list(journals(aside))) == 2
     assert not stepped.folder.file("oom.json").exists()

@@ -1,5 +1,6 @@
 """What an author answers, by flags or at the prompt: model, sources, conditions, sizes, claims. Plain values alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,6 +173,14 @@ def edit_of(words: str) -> tuple[str, str]:
     if not (name and equals and token):
         raise _wrong(words, "NAME=TOKEN", words)
     return name, token
+
+
+def require_shot(edits: Sequence[str], shot: tuple[str, str] | None) -> None:
+    """ProtocolError for edits without a one-shot answer, at whose end they are made."""
+    if edits and shot is None:
+        raise _wrong(
+            f"--edit {edits[0]}", "--question and --answer beside it: the edit is at the answer's end", "neither"
+        )
 
 
 def embedded_sources() -> tuple[SourceAnswer, ...]:

@@ -16,6 +16,7 @@ from harness.authoring.answers import (
     claim_of,
     edit_of,
     embedded_sources,
+    require_shot,
     sampling_of,
     source_of,
 )
@@ -51,7 +52,10 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
     model: Annotated[Text, typer.Option(metavar="NAME", help="nano, or a checkpoint folder.")] = None,
     source: Annotated[
         Words,
-        typer.Option(metavar="NAME=FILE,...", help="Sources: id=, text=, judge=, gold=, content=; repeatable."),
+        typer.Option(
+            metavar="NAME=FILE,...",
+            help="id=, text=, judge=, gold=, function=, pattern= or content=; repeatable.",
+        ),
     ] = None,
     system: Annotated[Text, typer.Option(metavar="TEXT", help="System text of a second condition.")] = None,
     question: Annotated[Text, typer.Option(metavar="TEXT", help="One-shot question; empty: no history.")] = None,
@@ -83,6 +87,7 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
         sources = _sources(source, ask, embedded=named == EMBEDDED)
         system = ask.text(system, "System text of a second condition (empty: none)", "")
         shot = _shot(question, answer, ask)
+        require_shot(edit or (), shot)
         edits = edit or (ask.words("Token in place of EOS at the history's end, NAME=TOKEN") if shot else [])
         answers = Answers(
             id=folder.resolve().name,

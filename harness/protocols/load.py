@@ -32,7 +32,7 @@ from harness.records.revision import Revision
 
 TODO = (
     "Take the frozen file back from version control; a change is another protocol, or a revision of this one made with "
-    "`python -m harness amend`."
+    "`python -m harness amend`, which takes the changed file from amendment/ beside it."
 )
 EDITED = (
     "The protocol was edited without a revision: take its files back from version control, and change it with "

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from harness.report.history import Shown
 
 STEP, NAME = "derived", "report.html"
-LATER = "Take the protocol's folder, its revisions and its anchors from where the page was made."
+LATER = (
+    "Take the protocol's folder, its revisions and its anchors from where the page was made; an author's own folder is "
+    "named in HARNESS_PROTOCOLS."
+)
 INSTALL = "Install the extra `report` in the version that the page names, or don't rely on the page."
 
 
@@ -66,12 +69,16 @@ def _lines_unfit(ground: Ground, shown: int | None) -> VerifiedLine | None:
     return None
 
 
+def _told(shown: "Shown") -> str:
+    """What of a protocol's line is shown, in words."""
+    return f"{len(shown.anchored) - 1} revisions, {sum(shown.anchored)} of {len(shown.anchored)} digests anchored"
+
+
 def _history_unfit(ground: Ground, known: "Shown", here: "Shown") -> VerifiedLine | None:
     """Why the revisions and anchors that a page says it shows can't be those."""
     own = len(ground.loaded.history)
     if not here.covers(known):
-        expected = f"revisions and anchors {known.as_text}, as the page shows"
-        return uncheckable(STEP, NAME, expected, here.as_text, LATER)
+        return uncheckable(STEP, NAME, f"{_told(known)}, as the page shows", _told(here), LATER)
     if len(known.anchored) <= own:
         expected = f"the run's own revision {own} among those that it shows"
         return fails(STEP, NAME, expected, f"{len(known.anchored) - 1} revisions", RESTORE)

@@ -8,25 +8,27 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from harness.protocols.load import load_line
+from harness.protocols.outputs import is_copy
 from harness.protocols.revisions import utc
 from harness.records.revision import Revision
 from harness.verify.ground import Ground, Lines, holds, nothing
 
 STEP = "revisions"
+AFTER_A_COPY = ", by the copy that the run keeps: name the author's folder in HARNESS_PROTOCOLS for what came later"
 
 
 def revisions_hold(ground: Ground) -> Lines:
     """One line for each revision, and before them which of them the run was made under."""
     where = f"protocol {ground.loaded.protocol.id}: revisions"
     line = load_line(ground.loaded.home, ground.tree)
-    records = line[-1].history
+    records, later = line[-1].history, AFTER_A_COPY if is_copy(ground.loaded.home) else ""
     if not records:
-        yield nothing(STEP, where, "none", "the protocol was never amended")
+        yield nothing(STEP, where, "none", f"the protocol was never amended{later}")
         return
     own, last = len(ground.loaded.history), len(records)
     under = "the protocol as it was frozen first" if not own else f"revision {own}"
     force = "in force" if own == last else f"superseded since; revision {last} is in force"
-    said = f"a chain of {last}; the run was made under {under}, {force}{_unseen(ground, records)}"
+    said = f"a chain of {last}; the run was made under {under}, {force}{later}{_unseen(ground, records)}"
     yield holds(STEP, where, f"a chain of {last}", said)
     for one in records:
         said = revision_words(one)

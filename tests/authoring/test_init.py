@@ -185,6 +185,15 @@ def test_what_does_not_hold_is_refused_and_nothing_is_written(tmp_path, answers_
     assert [path.name for path in folder.iterdir()] == ["score.py"]
 
 
+def test_an_edit_without_a_one_shot_answer_is_refused(tmp_path):
+    """By its flag, and by those that are missing; the same study with an answer is written."""
+    done = init(tmp_path / "mine", "--yes", "--edit", "x=x")
+    assert done.exit_code == 1
+    assert "init: --edit x=x: expected --question and --answer beside it" in done.output
+    assert not (tmp_path / "mine").exists()
+    assert init(tmp_path / "mine", "--yes", "--edit", "x=x", "--question", "1 + 1?", "--answer", "2").exit_code == 0
+
+
 def test_a_gold_answer_without_its_number_is_refused(tmp_path):
     """Before anything is written, and not by the first run: source and end of the answer are named."""
     row = {"id": "two", "text": "What is 1 + 1?", "answer": "it is two"}

@@ -76,8 +76,10 @@ def test_what_an_author_gave_stays_where_it_is(study):
 
 def test_a_run_of_the_superseded_study_verifies(tree, study, run):
     """By the author's folder, which says what superseded it; and by the copy in the run, which knows of none."""
-    for places, said in ((tree.with_studies((study,)), "superseded since"), (tree, "never amended")):
+    later = "by the copy that the run keeps"
+    for places, said, by_copy in ((tree.with_studies((study,)), "superseded since", 0), (tree, "never amended", 1)):
         made = verify(run, places)
+        assert sum(later in one.found for one in made.lines if one.step == "revisions") == by_copy
         assert [one for one in made.lines if one.state in ("fails", "not checkable")] == []
         assert any(said in one.found for one in made.lines if one.step == "revisions")
 

@@ -175,9 +175,9 @@ def edit_of(words: str) -> tuple[str, str]:
     return name, token
 
 
-def require_shot(edits: Sequence[str], shot: tuple[str, str] | None) -> None:
-    """ProtocolError for edits without a one-shot answer, at whose end they are made."""
-    if edits and shot is None:
+def require_shot(edits: Sequence[str], question: str) -> None:
+    """ProtocolError for edits without a one-shot turn, at the end of whose answer they are made."""
+    if edits and not question:
         raise _wrong(
             f"--edit {edits[0]}", "--question and --answer beside it: the edit is at the answer's end", "neither"
         )

@@ -35,6 +35,12 @@ Number = int | None
 Edit = Annotated[
     Words, typer.Option(metavar="NAME=TOKEN", help="Put this token for EOS at the history's end; repeatable.")
 ]
+Source = Annotated[
+    Words,
+    typer.Option(
+        metavar="NAME=FILE,...", help="id=, text=, judge=, gold=, function=, pattern= or content=; repeatable."
+    ),
+]
 Claim = Annotated[
     Words,
     typer.Option(metavar="DOMAIN:CONDITION:N", help="Claim: N cells or more succeed; or COUNT:N. Repeatable."),
@@ -50,13 +56,7 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder; its name is the protocol's ID.")],
     title: Annotated[Text, typer.Option(metavar="TEXT", help="What the study asks, in a line.")] = None,
     model: Annotated[Text, typer.Option(metavar="NAME", help="nano, or a checkpoint folder.")] = None,
-    source: Annotated[
-        Words,
-        typer.Option(
-            metavar="NAME=FILE,...",
-            help="id=, text=, judge=, gold=, function=, pattern= or content=; repeatable.",
-        ),
-    ] = None,
+    source: Source = None,
     system: Annotated[Text, typer.Option(metavar="TEXT", help="System text of a second condition.")] = None,
     question: Annotated[Text, typer.Option(metavar="TEXT", help="One-shot question; empty: no history.")] = None,
     answer: Annotated[Text, typer.Option(metavar="TEXT", help="One-shot answer.")] = None,
@@ -86,8 +86,7 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
         title = ask.text(title, "What does the study ask?", f"A study of {folder.resolve().name}")
         sources = _sources(source, ask, embedded=named == EMBEDDED)
         system = ask.text(system, "System text of a second condition (empty: none)", "")
-        shot = _shot(question, answer, ask)
-        require_shot(edit or (), shot)
+        shot = _shot(question, answer, edit, ask)
         edits = edit or (ask.words("Token in place of EOS at the history's end, NAME=TOKEN") if shot else [])
         answers = Answers(
             id=folder.resolve().name,
@@ -163,12 +162,13 @@ def _sampling(tapes: int | None, temperature: float | None, top_p: float | None,
     return sampling_of(count, temperature, top_p)
 
 
-def _shot(question: str | None, answer: str | None, ask: _Asker) -> tuple[str, str] | None:
+def _shot(question: str | None, answer: str | None, edits: Words, ask: _Asker) -> tuple[str, str] | None:
     first = ask.text(question, "One-shot question (empty: no history)", "")
     second = ask.text(answer, "One-shot answer", "") if first else (answer or "")
     if bool(first) != bool(second):
         todo = "Give --question and --answer, or neither."
         raise ProtocolError("init: one-shot turn", expected="question and answer", found="one of them", todo=todo)
+    require_shot(edits or (), first)
     return (first, second) if first else None
 
 
